@@ -1,0 +1,127 @@
+//! Sixteen lanes, 32 registers.
+
+use std::arch::x86_64::*;
+
+use super::gemm::{self, Left, Out, Right, Store};
+use super::simd::{EXP2, Simd};
+
+/// Proof that the processor has AVX-512 F and DQ.
+#[derive(Clone, Copy)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// # Safety
+    /// The processor must have avx512f and avx512dq.
+    #[inline(always)]
+    pub unsafe fn new_unchecked() -> Self {
+        Avx512(())
+    }
+}
+
+// SAFETY, of every block below: `self` exists only where the processor has the instructions (see `new_unchecked`);
+// the loads and stores take pointers that their callers vouch for.
+#[expect(clippy::undocumented_unsafe_blocks, reason = "one reason for all, given above")]
+impl Simd for Avx512 {
+    type V = __m512;
+    const LANES: usize = 16;
+    // 12 × 2 accumulators, 2 vectors of the panel and 1 broadcast: 27 of 32 registers, 24 independent chains.
+    const ROWS: usize = 12;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        unsafe { _mm512_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: __m512) {
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn exp2(self, x: __m512) -> __m512 {
+        // `vreduceps` gives x − ⌊x⌋ (0 for ±∞) and `vscalefps` multiplies by 2^⌊x⌋ (0 for −∞): no clamps are needed.
+        unsafe {
+            let f = _mm512_reduce_ps::<1>(x);
+            let mut p = _mm512_set1_ps(EXP2[5]);
+            for c in EXP2[..5].iter().rev() {
+                p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(*c));
+            }
+            _mm512_scalef_ps(p, x)
+        }
+    }
+    #[inline(always)]
+    fn sum(self, v: __m512) -> f32 {
+        unsafe { _mm512_reduce_add_ps(v) }
+    }
+    #[inline(always)]
+    fn largest(self, v: __m512) -> f32 {
+        unsafe { _mm512_reduce_max_ps(v) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
+        unsafe {
+            let scale = _mm512_set1_ps(scale);
+            let r: [__m512; 16] = std::array::from_fn(|i| _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale));
+            // Pairs of rows, then quadruples: after these, vector 4g + c holds column c of each 4-column group, for the
+            // rows 4g..4g+4.
+            let mut t = [_mm512_setzero_ps(); 16];
+            for g in 0..4 {
+                let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
+                let lo0 = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+                let lo1 = _mm512_castps_pd(_mm512_unpacklo_ps(c, d));
+                let hi0 = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+                let hi1 = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+                t[4 * g] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo0, lo1));
+                t[4 * g + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo0, lo1));
+                t[4 * g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(hi0, hi1));
+                t[4 * g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi0, hi1));
+            }
+            // Then the 4 × 4 grid of 128-bit lanes is transposed for each c.
+            for c in 0..4 {
+                let (a, b, e, f) = (t[c], t[4 + c], t[8 + c], t[12 + c]);
+                let ab02 = _mm512_shuffle_f32x4::<0x88>(a, b);
+                let ab13 = _mm512_shuffle_f32x4::<0xdd>(a, b);
+                let ef02 = _mm512_shuffle_f32x4::<0x88>(e, f);
+                let ef13 = _mm512_shuffle_f32x4::<0xdd>(e, f);
+                _mm512_storeu_ps(dst.add(c * dst_stride), _mm512_shuffle_f32x4::<0x88>(ab02, ef02));
+                _mm512_storeu_ps(dst.add((4 + c) * dst_stride), _mm512_shuffle_f32x4::<0x88>(ab13, ef13));
+                _mm512_storeu_ps(dst.add((8 + c) * dst_stride), _mm512_shuffle_f32x4::<0xdd>(ab02, ef02));
+                _mm512_storeu_ps(dst.add((12 + c) * dst_stride), _mm512_shuffle_f32x4::<0xdd>(ab13, ef13));
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, p: *const f32) {
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
+    #[inline(always)]
+    fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+        fn compiled(simd: Avx512, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
+            gemm::gemm(simd, size, a, b, c, store);
+        }
+        unsafe { compiled(self, size, a, b, c, store) }
+    }
+}

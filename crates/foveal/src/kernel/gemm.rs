@@ -1,0 +1,166 @@
+//! The matrix product that all kernels are made of: C ⟵ A·B or C ⟵ C + A·B, on blocks that fit the caches.
+//!
+//! A is read one value at a time and spread over a vector, B and C are read in vectors. So A may lie in any layout
+//! (`Left` has two strides: that is how Pᵀ·dO reads P as it lies), while rows of B must be contiguous: either rows of a
+//! matrix as it lies, or panels made by [`super::pack`].
+//!
+//! ```text
+//! for each panel of B, 2 vectors wide          (B: streams from L2, 2 loads per 24 fused multiply-adds)
+//!   for each group of up to ROWS rows of A     (A: stays in L1)
+//!     C's 12 × 2 vectors live in registers
+//!     for each k: load 2 vectors of B; for each row: spread A[row, k], multiply-add twice
+//! ```
+//! Every element of C is one chain of additions in the order of k, whatever the sizes around it: that is why results
+//! do not depend on how the work was cut.
+
+use super::simd::Simd;
+
+/// The largest register tile of any instruction set.
+pub const MAX_ROWS: usize = 12;
+/// Vectors per panel.
+pub const PANEL: usize = 2;
+/// How many rows of B ahead to ask for: 8 rows are about a hundred cycles, some L2 latencies. Worth 2 %.
+const PREFETCH: usize = 8;
+
+/// The left operand: element (i, k) is `data[i·row + k·step]`.
+#[derive(Clone, Copy)]
+pub struct Left<'a> {
+    pub data: &'a [f32],
+    pub row: usize,
+    pub step: usize,
+}
+
+/// The right operand: row k of panel p starts at `data[p·panel + k·step]`.
+#[derive(Clone, Copy)]
+pub struct Right<'a> {
+    pub data: &'a [f32],
+    pub panel: usize,
+    pub step: usize,
+}
+
+/// The result: row i starts at `data[i·row]`.
+pub struct Out<'a> {
+    pub data: &'a mut [f32],
+    pub row: usize,
+}
+
+/// What becomes of the result's old content.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Store {
+    /// It is overwritten.
+    Set,
+    /// The product is added to it.
+    Add,
+}
+
+/// C\[m, vectors·LANES\] ⟵ (C +) A\[m, k\] · B\[k, vectors·LANES\]
+#[inline(always)]
+pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
+    if m == 0 || vectors == 0 {
+        return;
+    }
+    let last = k.saturating_sub(1);
+    let panels = vectors.div_ceil(PANEL);
+    let tail = vectors - (panels - 1) * PANEL;
+    assert!(k == 0 || (m - 1) * a.row + last * a.step < a.data.len());
+    assert!(k == 0 || (panels - 1) * b.panel + last * b.step + tail * S::LANES <= b.data.len());
+    assert!(panels == 1 || k == 0 || (panels - 2) * b.panel + last * b.step + PANEL * S::LANES <= b.data.len());
+    assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
+
+    for p in 0..panels {
+        let width = PANEL.min(vectors - p * PANEL);
+        let mut i = 0;
+        while i < m {
+            let rows = (m - i).min(S::ROWS);
+            // SAFETY: the asserts above bound the last element that any row and panel reads or writes; all strides
+            // are unsigned, so no earlier one lies outside.
+            unsafe {
+                let (a0, b0) = (a.data.as_ptr().add(i * a.row), b.data.as_ptr().add(p * b.panel));
+                let c0 = c.data.as_mut_ptr().add(i * c.row + p * PANEL * S::LANES);
+                let t = Tile { k, a: a0, a_row: a.row, a_step: a.step, b: b0, b_step: b.step, c: c0, c_row: c.row };
+                match width {
+                    2 => t.rows::<S, 2>(simd, rows, store),
+                    _ => t.rows::<S, 1>(simd, rows, store),
+                }
+            }
+            i += rows;
+        }
+    }
+}
+
+struct Tile {
+    k: usize,
+    a: *const f32,
+    a_row: usize,
+    a_step: usize,
+    b: *const f32,
+    b_step: usize,
+    c: *mut f32,
+    c_row: usize,
+}
+
+impl Tile {
+    /// # Safety
+    /// As for `run`, with `rows` rows; `rows` is at most `S::ROWS`.
+    #[inline(always)]
+    unsafe fn rows<S: Simd, const NV: usize>(self, simd: S, rows: usize, store: Store) {
+        // SAFETY: passed on.
+        unsafe {
+            match rows {
+                12 if S::ROWS >= 12 => self.run::<S, 12, NV>(simd, store),
+                11 if S::ROWS >= 11 => self.run::<S, 11, NV>(simd, store),
+                10 if S::ROWS >= 10 => self.run::<S, 10, NV>(simd, store),
+                9 if S::ROWS >= 9 => self.run::<S, 9, NV>(simd, store),
+                8 if S::ROWS >= 8 => self.run::<S, 8, NV>(simd, store),
+                7 if S::ROWS >= 7 => self.run::<S, 7, NV>(simd, store),
+                6 if S::ROWS >= 6 => self.run::<S, 6, NV>(simd, store),
+                5 if S::ROWS >= 5 => self.run::<S, 5, NV>(simd, store),
+                4 => self.run::<S, 4, NV>(simd, store),
+                3 => self.run::<S, 3, NV>(simd, store),
+                2 => self.run::<S, 2, NV>(simd, store),
+                _ => self.run::<S, 1, NV>(simd, store),
+            }
+        }
+    }
+
+    /// # Safety
+    /// A must be readable at i·a_row + k·a_step, B at k·b_step for NV vectors, C readable and writable at i·c_row for
+    /// NV vectors, for all i < M and all k < self.k.
+    #[inline(always)]
+    unsafe fn run<S: Simd, const M: usize, const NV: usize>(self, simd: S, store: Store) {
+        // SAFETY: the caller vouches for every address formed here.
+        unsafe {
+            let mut acc = [[simd.splat(0.0); NV]; M];
+            if store == Store::Add {
+                for i in 0..M {
+                    for v in 0..NV {
+                        acc[i][v] = simd.load(self.c.add(i * self.c_row + v * S::LANES));
+                    }
+                }
+            }
+            let (mut a, mut b) = (self.a, self.b);
+            for _ in 0..self.k {
+                let mut row = [simd.splat(0.0); NV];
+                for v in 0..NV {
+                    row[v] = simd.load(b.add(v * S::LANES));
+                }
+                for i in 0..M {
+                    let x = simd.splat(*a.add(i * self.a_row));
+                    for v in 0..NV {
+                        acc[i][v] = simd.fma(x, row[v], acc[i][v]);
+                    }
+                }
+                for v in 0..NV {
+                    simd.prefetch(b.wrapping_add(PREFETCH * self.b_step + v * S::LANES));
+                }
+                a = a.add(self.a_step);
+                b = b.add(self.b_step);
+            }
+            for i in 0..M {
+                for v in 0..NV {
+                    simd.store(self.c.add(i * self.c_row + v * S::LANES), acc[i][v]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Four lanes of plain f32: runs everywhere, and the compiler turns it into whatever baseline the target has.
+
+use super::gemm::{self, Left, Out, Right, Store};
+use super::simd::{EXP2, Simd};
+
+#[derive(Clone, Copy)]
+pub struct Scalar;
+
+#[inline(always)]
+fn zip(a: [f32; 4], b: [f32; 4], f: impl Fn(f32, f32) -> f32) -> [f32; 4] {
+    [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])]
+}
+
+/// 2ˣ, branch-free so that loops over it vectorise.
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    // Below −126 the result is not normal any more: −127 gives the bit pattern of zero. NaN passes through both comparisons.
+    let x = if x < -127.0 { -127.0 } else { x };
+    let floor = x.floor();
+    let f = x - floor;
+    let p = EXP2[1] + f * (EXP2[2] + f * (EXP2[3] + f * (EXP2[4] + f * EXP2[5])));
+    // `as` saturates and takes NaN to 0; the product with a NaN polynomial is NaN all the same.
+    (EXP2[0] + f * p) * f32::from_bits(((floor as i32 + 127) as u32) << 23)
+}
+
+impl Simd for Scalar {
+    type V = [f32; 4];
+    const LANES: usize = 4;
+    const ROWS: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> [f32; 4] {
+        [x; 4]
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> [f32; 4] {
+        // SAFETY: the caller vouches for four readable values.
+        unsafe { p.cast::<[f32; 4]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: [f32; 4]) {
+        // SAFETY: the caller vouches for four writable values.
+        unsafe { p.cast::<[f32; 4]>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    fn add(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        zip(a, b, |x, y| x + y)
+    }
+    #[inline(always)]
+    fn sub(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        zip(a, b, |x, y| x - y)
+    }
+    #[inline(always)]
+    fn mul(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        zip(a, b, |x, y| x * y)
+    }
+    #[inline(always)]
+    fn fma(self, a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
+        // Not `mul_add`: without the instruction that is a library call per lane.
+        self.add(self.mul(a, b), c)
+    }
+    #[inline(always)]
+    fn max(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        zip(a, b, |x, y| if x > y { x } else { y })
+    }
+    #[inline(always)]
+    fn exp2(self, x: [f32; 4]) -> [f32; 4] {
+        x.map(exp2)
+    }
+    #[inline(always)]
+    fn sum(self, v: [f32; 4]) -> f32 {
+        (v[0] + v[1]) + (v[2] + v[3])
+    }
+    #[inline(always)]
+    fn largest(self, v: [f32; 4]) -> f32 {
+        v[0].max(v[1]).max(v[2].max(v[3]))
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
+        for i in 0..4 {
+            for j in 0..4 {
+                // SAFETY: the caller vouches for four rows of four values on both sides.
+                unsafe { *dst.add(j * dst_stride + i) = *src.add(i * stride + j) * scale };
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, _: *const f32) {}
+    #[inline(never)]
+    fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
+        gemm::gemm(self, size, a, b, c, store);
+    }
+}

@@ -1,0 +1,51 @@
+//! The one vector trait: just the operations that the kernels use.
+
+use super::gemm::{Left, Out, Right, Store};
+
+/// Vectors of `LANES` f32 values of one instruction set.
+///
+/// A value of an implementing type is the proof that the machine has that instruction set: [`super::dispatch`]
+/// makes one only after it has asked the processor. That is what makes the methods safe to call.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A vector.
+    type V: Copy;
+    /// Values per vector.
+    const LANES: usize;
+    /// Rows of the register tile of the matrix product, at most [`super::gemm::MAX_ROWS`].
+    const ROWS: usize;
+
+    fn splat(self, x: f32) -> Self::V;
+    /// # Safety
+    /// `p` must be valid for reading `LANES` values.
+    unsafe fn load(self, p: *const f32) -> Self::V;
+    /// # Safety
+    /// `p` must be valid for writing `LANES` values.
+    unsafe fn store(self, p: *mut f32, v: Self::V);
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a·b + c`
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The larger; `b` where either is NaN.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// 2ˣ for x ≤ 127: relative error below 3e-7, exactly 0 for −∞, NaN for NaN; results under the smallest normal
+    /// number may be flushed to 0.
+    fn exp2(self, x: Self::V) -> Self::V;
+    fn sum(self, v: Self::V) -> f32;
+    fn largest(self, v: Self::V) -> f32;
+    /// Transposes the `LANES` × `LANES` block whose row i starts at `src[i·stride]`, scales it, and writes row i to
+    /// `dst[i·dst_stride]`.
+    ///
+    /// # Safety
+    /// Every row of `src` must be valid for reading `LANES` values, every row of `dst` for writing as many.
+    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize);
+    /// Asks for the cache line at `p`, which may be any address.
+    fn prefetch(self, p: *const f32);
+    /// [`super::gemm::gemm`], compiled once for this instruction set.
+    fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store);
+}
+
+/// 2ᶠ ≈ Σ cᵢ fⁱ on [0, 1): the degree-5 minimax polynomial of the relative error, 7.5e-8 before rounding.
+#[expect(clippy::excessive_precision, reason = "the f64 solution, so that a reader can reproduce it")]
+pub const EXP2: [f32; 6] =
+    [0.999_999_925_063_84, 0.693_153_073_194_58, 0.240_153_617_069_34, 0.055_826_318_013_98, 0.008_989_340_109_64, 0.001_877_576_676_23];

@@ -1,0 +1,27 @@
+//! Exact attention at hardware speed, and a way to look at all of it.
+
+mod attention;
+mod backward;
+mod bias;
+mod cache;
+mod dropout;
+mod error;
+mod forward;
+mod kernel;
+mod mask;
+mod scores;
+mod scratch;
+mod shape;
+mod threads;
+mod weights;
+
+pub use attention::{Attention, Forward, Gradients};
+pub use bias::{Bias, Direction, alibi_slopes, t5_bucket};
+pub use cache::KvCache;
+pub use dropout::Dropout;
+pub use error::Error;
+pub use kernel::Isa;
+pub use mask::{Align, Mask};
+pub use scratch::Scratch;
+pub use threads::Threads;
+pub use weights::Pool;
