@@ -23,7 +23,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The shape of q [B, H, T, D] against k [B, H/g, S, D].
-    pub fn of_scores(q: &ArrayView4<f32>, k: &ArrayView4<f32>) -> Result<Shape, Error> {
+    pub fn of_scores<A>(q: &ArrayView4<A>, k: &ArrayView4<A>) -> Result<Shape, Error> {
         let (batch, heads, queries, dim) = q.dim();
         let (_, kv_heads, keys, _) = k.dim();
         if dim == 0 {
@@ -38,7 +38,7 @@ impl Shape {
     }
 
     /// The same with v [B, H/g, S, Dv].
-    pub fn of(q: &ArrayView4<f32>, k: &ArrayView4<f32>, v: &ArrayView4<f32>) -> Result<Shape, Error> {
+    pub fn of<A>(q: &ArrayView4<A>, k: &ArrayView4<A>, v: &ArrayView4<A>) -> Result<Shape, Error> {
         let mut shape = Shape::of_scores(q, k)?;
         shape.value_dim = v.dim().3;
         expect("v", &[shape.batch, shape.kv_heads, shape.keys, shape.value_dim], v.shape())?;
@@ -48,6 +48,11 @@ impl Shape {
     /// Query heads per key head.
     pub fn group(&self) -> usize {
         self.heads.checked_div(self.kv_heads).unwrap_or(1)
+    }
+
+    /// Floating-point operations of the two products of the forward pass.
+    pub fn flops(&self) -> f64 {
+        [2, self.batch, self.heads, self.queries, self.keys, self.dim + self.value_dim].iter().map(|x| *x as f64).product()
     }
 
     /// Shape of the output.

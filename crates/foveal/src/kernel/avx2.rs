@@ -94,7 +94,10 @@ impl Simd for Avx2 {
     unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
         unsafe {
             let scale = _mm256_set1_ps(scale);
-            let r: [__m256; 8] = std::array::from_fn(|i| _mm256_mul_ps(_mm256_loadu_ps(src.add(i * stride)), scale));
+            let mut r = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
+                r[i] = _mm256_mul_ps(_mm256_loadu_ps(src.add(i * stride)), scale);
+            }
             // As in AVX-512: 4 × 4 blocks within the 128-bit lanes first, then the 2 × 2 grid of lanes.
             let mut t = [_mm256_setzero_ps(); 8];
             for g in 0..2 {

@@ -83,7 +83,10 @@ impl Simd for Avx512 {
     unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
         unsafe {
             let scale = _mm512_set1_ps(scale);
-            let r: [__m512; 16] = std::array::from_fn(|i| _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale));
+            let mut r = [_mm512_setzero_ps(); 16];
+            for i in 0..16 {
+                r[i] = _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale);
+            }
             // Pairs of rows, then quadruples: after these, vector 4g + c holds column c of each 4-column group, for the
             // rows 4g..4g+4.
             let mut t = [_mm512_setzero_ps(); 16];

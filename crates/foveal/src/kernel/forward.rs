@@ -1,0 +1,162 @@
+//! Forward: one block of query rows against a range of keys.
+//!
+//! Softmax over a row needs the row's maximum m and the sum ℓ of exp(s − m) before it can weigh the values. Taking the
+//! keys in tiles, both can be kept up to date instead. If (m, ℓ, a) describe the keys so far, with a = Σ exp(s − m)·v, then
+//! after another tile with maximum m′ and the sums ℓ′, a′ taken with the new maximum m″ = max(m, m′):
+//!
+//! ```text
+//! m ⟵ m″        ℓ ⟵ exp(m − m″)·ℓ + ℓ′        a ⟵ exp(m − m″)·a + a′
+//! ```
+//!
+//! since exp(s − m″) = exp(m − m″)·exp(s − m). At the end out = a/ℓ and lse = m + ln ℓ. Nothing n × n is ever stored:
+//!
+//! ```text
+//! for each tile of 256 keys that some row sees
+//!   pack K as columns, scaled, and V as rows       once for the block's up to 480 rows
+//!   for each group of 12 rows
+//!     S ⟵ Q·Kᵀ over the keys the group sees        12 × 256, in L1
+//!     softcap, bias, mask                          row by row, only where they change something
+//!     m, ℓ, and S ⟵ exp(S − m)
+//!     a ⟵ a + S·V
+//! out ⟵ a/ℓ
+//! ```
+//!
+//! A hidden weight is an exact 0, but 0·NaN is NaN: where a tile is partly hidden and its values are not all finite, S·V
+//! is summed over the visible pairs one by one.
+
+use std::ops::Range;
+
+use ndarray::ArrayView4;
+
+use super::gemm::{Left, MAX_ROWS, Out, PANEL, Right, Store};
+use super::matrix::{Matrix, Rows};
+use super::rows::{self, Block, KEYS, STRIDE};
+use super::simd::Simd;
+use super::{Kernel, pack, softmax};
+use crate::scores::{Scores, View};
+use crate::scratch::{LINE, Slot};
+
+/// One block of rows against the keys `keys`.
+pub struct Forward<'a> {
+    pub q: &'a ArrayView4<'a, f32>,
+    pub k: Matrix<'a>,
+    pub v: Matrix<'a>,
+    pub scores: Scores<'a>,
+    pub block: Block,
+    pub keys: Range<usize>,
+    /// Whether there are so few rows that packing the keys would cost more than it saves.
+    pub thin: bool,
+    pub slot: &'a mut Slot,
+    pub out: Rows<'a>,
+    pub lse: Rows<'a>,
+    /// Where the block's sequence lies in `out` and `lse`.
+    pub out_b: usize,
+}
+
+/// The parts of the scratch for blocks of `n` rows.
+pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize; 8] {
+    let wide = value_dim.next_multiple_of(2 * LINE);
+    [
+        n * dim,
+        n * wide,
+        KEYS * dim,
+        KEYS * wide,
+        MAX_ROWS * STRIDE,
+        2 * n,
+        n * rows::shaw_width(scores),
+        (scores.shaw_distances().next_multiple_of(2 * LINE) * dim).max(dim),
+    ]
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Forward { q, k, v, scores, block, keys, thin, slot, out, lse, out_b } = self;
+        let (n, dim, wide) = (block.len(), k.cols(), v.cols().next_multiple_of(S::LANES));
+        let [q_copy, acc, k_packed, v_packed, s, state, relative, table] = slot.cut(parts(&scores, n, dim, v.cols()));
+        let q = rows::gather(q, &block, q_copy);
+        rows::relative(simd, &scores, &block, q, table, relative);
+        let (max, sum) = state.split_at_mut(n);
+        max.fill(f32::NEG_INFINITY);
+        sum.fill(0.0);
+        acc.fill(0.0);
+
+        let hull = scores.hull(block.b, &block.rows);
+        let (start, end) = (hull.start.max(keys.start), hull.end.min(keys.end));
+        let mut tile = start - start % KEYS..0;
+        while tile.start < end {
+            tile.end = (tile.start + KEYS).min(end);
+            let groups = (0..n).step_by(S::ROWS).map(|r0| r0..(r0 + S::ROWS).min(n));
+            let mut seen = groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
+            if seen.peek().is_none() {
+                tile.start += KEYS;
+                continue;
+            }
+            let in_place = v.block(tile.clone()).filter(|_| thin && v.cols().is_multiple_of(S::LANES));
+            let values = match in_place {
+                Some(data) => Right { data, panel: PANEL * S::LANES, step: v.cols() },
+                None => pack::rows::<S>(v, tile.clone(), v_packed),
+            };
+            let keys = (!thin).then(|| pack::columns(simd, k, tile.clone(), scores.scale, k_packed));
+            let mut finite = None;
+            for (group, part) in seen {
+                let r0 = group.start;
+                match keys {
+                    None => rows::thin_products(simd, q, k, scores.scale, &part, table, s),
+                    Some(keys) => {
+                        let left = Left { data: &q[r0 * dim..], row: dim, step: 1 };
+                        let s = Out { data: s, row: STRIDE };
+                        rows::products(simd, left, group.len(), keys, tile.start, &part, s);
+                    }
+                }
+
+                for r in group.clone() {
+                    let row = &mut s[(r - r0) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
+                    rows::finish::<S>(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row);
+                    let new = max[r].max(softmax::largest(simd, row));
+                    if new > max[r] {
+                        let shrink = (max[r] - new).exp();
+                        sum[r] *= shrink;
+                        acc[r * wide..(r + 1) * wide].iter_mut().for_each(|x| *x *= shrink);
+                        max[r] = new;
+                    }
+                    sum[r] += softmax::exp(simd, row, new);
+                    let (h, i) = block.at(r);
+                    if let Some(dropout) = scores.dropout(block.b, h, i) {
+                        dropout.apply(part.first, &mut row[..part.len]);
+                    }
+                }
+
+                let skip = part.first - tile.start;
+                let acc = &mut acc[r0 * wide..];
+                if part.view == View::Partial && !*finite.get_or_insert_with(|| pack::all_finite(values.data)) {
+                    for r in group.clone() {
+                        let (h, i) = block.at(r);
+                        for j in (0..part.len).filter(|j| scores.visible(block.b, h, i, part.first + j)) {
+                            let weight = s[(r - r0) * STRIDE + j];
+                            (0..v.cols()).for_each(|d| acc[(r - r0) * wide + d] += weight * v.get(part.first + j, d));
+                        }
+                    }
+                } else {
+                    let weights = Left { data: s, row: STRIDE, step: 1 };
+                    let values = Right { data: &values.data[skip * values.step..], ..values };
+                    let size = (group.len(), wide / S::LANES, part.len);
+                    simd.gemm(size, weights, values, Out { data: acc, row: wide }, Store::Add);
+                }
+            }
+            tile.start += KEYS;
+        }
+
+        for r in 0..n {
+            let (h, i) = block.at(r);
+            let (factor, log) = if sum[r] == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum[r], max[r] + sum[r].ln()) };
+            // SAFETY: each row belongs to one block, and each block to one task.
+            unsafe {
+                out.write(out_b, h, i, factor, &acc[r * wide..][..v.cols()]);
+                lse.write(out_b, h, i, 1.0, &[log]);
+            }
+        }
+    }
+}

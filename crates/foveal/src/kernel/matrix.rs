@@ -1,0 +1,129 @@
+//! One head's matrix inside a 4-D array, read (`Matrix`) or written row by row (`Rows`), with any strides.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use ndarray::{ArrayView4, ArrayViewMut4};
+
+/// A matrix to read: `rows` × `cols` values at the strides `row` and `col`.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a> {
+    ptr: *const f32,
+    rows: usize,
+    cols: usize,
+    row: isize,
+    col: isize,
+    array: PhantomData<&'a f32>,
+}
+
+// SAFETY: a `Matrix` is a shared borrow of f32 values, which are Sync.
+unsafe impl Send for Matrix<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Matrix<'_> {}
+
+impl<'a> Matrix<'a> {
+    /// Head `h` of sequence `b`.
+    pub fn new(array: &ArrayView4<'a, f32>, b: usize, h: usize) -> Self {
+        let (batch, heads, rows, cols) = array.dim();
+        assert!(b < batch && h < heads);
+        let strides = array.strides();
+        // SAFETY: (b, h) lies within the first two axes, so this is the address of that head's first value, or, if the head
+        // is empty, an address that `row` and `get` never read from. The view's borrow, 'a, goes on in `self`.
+        let ptr = unsafe { array.as_ptr().offset(b as isize * strides[0] + h as isize * strides[1]) };
+        // The strides of axes with at most one entry carry no meaning.
+        let row = if rows > 1 { strides[2] } else { cols as isize };
+        let col = if cols > 1 { strides[3] } else { 1 };
+        Matrix { ptr, rows, cols, row, col, array: PhantomData }
+    }
+
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row i, if its values lie next to each other.
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> Option<&'a [f32]> {
+        assert!(i < self.rows);
+        // SAFETY: row i lies within the array (asserted), its `cols` values are contiguous, and the array is borrowed for 'a.
+        (self.col == 1).then(|| unsafe { std::slice::from_raw_parts(self.ptr.offset(i as isize * self.row), self.cols) })
+    }
+
+    /// The rows `range`, if they lie next to each other without gaps.
+    #[inline(always)]
+    pub fn block(&self, range: Range<usize>) -> Option<&'a [f32]> {
+        assert!(range.start <= range.end && range.end <= self.rows);
+        // SAFETY: the rows lie within the array (asserted) and follow each other without gaps, so that all of the slice
+        // belongs to the array, which is borrowed for 'a.
+        (self.col == 1 && self.row == self.cols as isize && range.start < self.rows).then(|| unsafe {
+            std::slice::from_raw_parts(self.ptr.add(range.start * self.cols), range.len() * self.cols)
+        })
+    }
+
+    /// Element (i, j).
+    #[inline(always)]
+    pub fn get(&self, i: usize, j: usize) -> f32 {
+        assert!(i < self.rows && j < self.cols);
+        // SAFETY: (i, j) lies within the array.
+        unsafe { *self.ptr.offset(i as isize * self.row + j as isize * self.col) }
+    }
+
+    /// Copies row i to the start of `dst` and fills the rest with zeros.
+    #[inline(always)]
+    pub fn copy_row(&self, i: usize, dst: &mut [f32]) {
+        let (values, rest) = dst.split_at_mut(self.cols);
+        match self.row(i) {
+            Some(row) => values.copy_from_slice(row),
+            None => values.iter_mut().enumerate().for_each(|(j, x)| *x = self.get(i, j)),
+        }
+        rest.fill(0.0);
+    }
+}
+
+/// A 4-D array to write, shared by threads that write different rows of it.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    ptr: *mut f32,
+    dim: [usize; 4],
+    strides: [isize; 4],
+    array: PhantomData<&'a mut f32>,
+}
+
+// SAFETY: a `Rows` is an exclusive borrow whose only access, `write` and `add`, leaves it to the caller that no row is
+// accessed by two threads at once.
+unsafe impl Send for Rows<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Rows<'_> {}
+
+impl<'a> Rows<'a> {
+    pub fn new(mut array: ArrayViewMut4<'a, f32>) -> Self {
+        let (b, h, t, d) = array.dim();
+        let mut strides = [0; 4];
+        strides.copy_from_slice(array.strides());
+        Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, array: PhantomData }
+    }
+
+    /// Writes row (b, h, i) as factor·values.
+    ///
+    /// # Safety
+    /// No other thread may access this row at the same time.
+    #[inline(always)]
+    pub unsafe fn write(&self, b: usize, h: usize, i: usize, factor: f32, values: &[f32]) {
+        assert!(b < self.dim[0] && h < self.dim[1] && i < self.dim[2] && values.len() == self.dim[3]);
+        if values.is_empty() {
+            return;
+        }
+        let at = [b, h, i].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
+        // SAFETY: the row lies within the array (asserted), which is borrowed for 'a; nobody else accesses it.
+        unsafe {
+            let row = self.ptr.offset(at);
+            if self.strides[3] == 1 {
+                let row = std::slice::from_raw_parts_mut(row, values.len());
+                row.iter_mut().zip(values).for_each(|(x, value)| *x = factor * value);
+            } else {
+                for (j, value) in values.iter().enumerate() {
+                    *row.offset(j as isize * self.strides[3]) = factor * value;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Copying tiles into the layouts that [`super::gemm`] reads fastest. Each copy is used by hundreds of rows.
+
+use std::ops::Range;
+
+use super::gemm::{PANEL, Right};
+use super::matrix::Matrix;
+use super::simd::Simd;
+
+/// Rows `range` of `m`, scaled, as the columns of a right operand: panels of 2 vectors of columns. Columns up to the next
+/// multiple of `LANES` are zero.
+#[inline(always)]
+pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
+    let (k, width) = (m.cols(), PANEL * S::LANES);
+    let panel = width * k;
+    let mut first = 0;
+    while first < range.len() {
+        let dst = &mut dst[first / width * panel + first % width..];
+        let rows = (range.len() - first).min(S::LANES);
+        // Whole blocks of LANES × LANES go through registers, the ragged rest value by value.
+        let whole = if rows == S::LANES { k - k % S::LANES } else { 0 };
+        let direct = whole_rows::<S>(m, range.start + first, whole);
+        let transposed = if let Some((src, stride)) = direct {
+            for d in (0..whole).step_by(S::LANES) {
+                assert!((d + S::LANES - 1) * width + S::LANES <= dst.len());
+                // SAFETY: `whole_rows` vouches for LANES rows of at least `whole` values; the assert covers the writes.
+                unsafe { simd.transpose(src.add(d), stride, scale, dst.as_mut_ptr().add(d * width), width) };
+            }
+            whole
+        } else {
+            0
+        };
+        for d in transposed..k {
+            for i in 0..S::LANES {
+                dst[d * width + i] = if i < rows { m.get(range.start + first + i, d) * scale } else { 0.0 };
+            }
+        }
+        first += S::LANES;
+    }
+    Right { data: dst, panel, step: width }
+}
+
+/// The address and stride of LANES rows from `first` on, if they can be read in vectors.
+#[inline(always)]
+fn whole_rows<S: Simd>(m: Matrix, first: usize, values: usize) -> Option<(*const f32, usize)> {
+    if values == 0 {
+        return None;
+    }
+    let start = m.row(first)?.as_ptr();
+    let last = m.row(first + S::LANES - 1)?.as_ptr();
+    // Rows in backward order (a flipped axis) have no unsigned stride: the slow way then.
+    let distance = (last as usize).checked_sub(start as usize)?;
+    Some((start, distance / size_of::<f32>() / (S::LANES - 1)))
+}
+
+/// Rows `range` of `m` as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
+/// sets of the L1 cache where rows read in place would use half of them. Values past the last column are zero.
+#[inline(always)]
+pub fn rows<'a, S: Simd>(m: Matrix, range: Range<usize>, dst: &'a mut [f32]) -> Right<'a> {
+    let width = PANEL * S::LANES;
+    let panel = width * range.len();
+    let cols = m.cols();
+    for (n, i) in range.enumerate() {
+        let row = m.row(i);
+        for (p, first) in (0..cols).step_by(width).enumerate() {
+            let dst = &mut dst[p * panel + n * width..][..width];
+            let count = (cols - first).min(width);
+            match row {
+                Some(row) if count == width => dst.copy_from_slice(&row[first..first + width]),
+                Some(row) => {
+                    dst[..count].copy_from_slice(&row[first..first + count]);
+                    dst[count..].fill(0.0);
+                }
+                None => dst.iter_mut().enumerate().for_each(|(j, x)| *x = if j < count { m.get(i, first + j) } else { 0.0 }),
+            }
+        }
+    }
+    Right { data: &dst[..cols.div_ceil(width) * panel], panel, step: width }
+}
+
+/// Whether no value is NaN or infinite.
+#[inline(always)]
+pub fn all_finite(values: &[f32]) -> bool {
+    // x·0 is 0 or −0 if x is finite and NaN otherwise; adding zeros vectorises.
+    let mut lanes = [0.0f32; 16];
+    let mut chunks = values.chunks_exact(16);
+    for chunk in &mut chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x * 0.0);
+    }
+    lanes.iter().chain(chunks.remainder()).all(|x| x.is_finite())
+}

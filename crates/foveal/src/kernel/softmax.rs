@@ -1,0 +1,85 @@
+//! Vector passes over one row of scores.
+//!
+//! Rows are whole vectors long: the caller has filled up the last one with −∞.
+
+use std::f32::consts::LOG2_E;
+
+use super::simd::Simd;
+
+/// The largest value.
+#[inline(always)]
+pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
+    let mut max = [simd.splat(f32::NEG_INFINITY); 4];
+    let mut blocks = row.chunks_exact(4 * S::LANES);
+    for block in &mut blocks {
+        for (v, max) in max.iter_mut().enumerate() {
+            // SAFETY: vector v of 4 lies within the block.
+            *max = simd.max(*max, unsafe { simd.load(block.as_ptr().add(v * S::LANES)) });
+        }
+    }
+    for vector in blocks.remainder().chunks_exact(S::LANES) {
+        // SAFETY: the chunk has LANES values.
+        max[0] = simd.max(max[0], unsafe { simd.load(vector.as_ptr()) });
+    }
+    simd.largest(simd.max(simd.max(max[0], max[1]), simd.max(max[2], max[3])))
+}
+
+/// row ⟵ exp(row − shift); returns the sum. A shift of −∞ (nothing visible) counts as 0, so that −∞ still gives 0.
+#[inline(always)]
+pub fn exp<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
+    let shift = simd.splat(if shift == f32::NEG_INFINITY { 0.0 } else { shift });
+    // Two sums: one alone would wait for each addition.
+    let mut sum = [simd.splat(0.0); 2];
+    let mut pairs = row.chunks_exact_mut(2 * S::LANES);
+    for pair in &mut pairs {
+        let (a, b) = pair.split_at_mut(S::LANES);
+        sum[0] = simd.add(sum[0], exp_vector(simd, a, shift));
+        sum[1] = simd.add(sum[1], exp_vector(simd, b, shift));
+    }
+    let last = pairs.into_remainder();
+    if !last.is_empty() {
+        sum[0] = simd.add(sum[0], exp_vector(simd, last, shift));
+    }
+    simd.sum(simd.add(sum[0], sum[1]))
+}
+
+/// One vector of [`exp`].
+#[inline(always)]
+fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], shift: S::V) -> S::V {
+    assert_eq!(vector.len(), S::LANES);
+    // SAFETY: there are LANES values.
+    unsafe {
+        let x = simd.sub(simd.load(vector.as_ptr()), shift);
+        let y = simd.exp2(simd.mul(x, simd.splat(LOG2_E)));
+        simd.store(vector.as_mut_ptr(), y);
+        y
+    }
+}
+
+/// a·b, for vectors of equal length.
+#[inline(always)]
+pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let mut sum = [simd.splat(0.0); 4];
+    let mut at = 0;
+    while at + 4 * S::LANES <= a.len() {
+        for v in 0..4 {
+            sum[v] = dot_vector(simd, &a[at + v * S::LANES..], &b[at + v * S::LANES..], sum[v]);
+        }
+        at += 4 * S::LANES;
+    }
+    while at + S::LANES <= a.len() {
+        sum[0] = dot_vector(simd, &a[at..], &b[at..], sum[0]);
+        at += S::LANES;
+    }
+    let tail = a[at..].iter().zip(&b[at..]).map(|(x, y)| x * y).sum::<f32>();
+    simd.sum(simd.add(simd.add(sum[0], sum[1]), simd.add(sum[2], sum[3]))) + tail
+}
+
+/// One vector of [`dot`].
+#[inline(always)]
+fn dot_vector<S: Simd>(simd: S, a: &[f32], b: &[f32], sum: S::V) -> S::V {
+    assert!(a.len() >= S::LANES && b.len() >= S::LANES);
+    // SAFETY: both have LANES values.
+    unsafe { simd.fma(simd.load(a.as_ptr()), simd.load(b.as_ptr()), sum) }
+}

@@ -1,0 +1,275 @@
+//! Attention as its definition says it, in f64: what the fast kernels are tested against.
+//!
+//! Every cell (i, j) of the n×n matrix is visited by itself, and nothing is shared with the kernels, neither the
+//! arithmetic nor the reading of masks and biases. Slow on purpose: for tests, for finite differences, and for reading.
+//!
+//! $$ x_{ij} = \text{scale} \cdot q_i \cdot k_j, \qquad
+//!    s_{ij} = \mathrm{cap}\tanh(x_{ij} / \mathrm{cap}) + b_{ij}, \qquad
+//!    w_{ij} = \frac{e^{s_{ij} - m_i}}{\sum_{j'} e^{s_{ij'} - m_i}}, \qquad
+//!    \mathrm{out}_i = \sum_j f_{ij} w_{ij} v_j $$
+//!
+//! with mᵢ = maxⱼ sᵢⱼ, which keeps exp from overflowing, and fᵢⱼ the dropout factor (0 or 1/(1 − p); 1 without dropout).
+//! All sums run over the keys that query i sees. The gradients, from dout:
+//!
+//! $$ dw_{ij} = f_{ij} \, \mathrm{dout}_i \cdot v_j, \qquad
+//!    ds_{ij} = w_{ij} \Bigl( dw_{ij} - \sum_{j'} w_{ij'} dw_{ij'} \Bigr), \qquad
+//!    dx_{ij} = ds_{ij} \bigl( 1 - \tanh^2(x_{ij} / \mathrm{cap}) \bigr) $$
+//! $$ dv_j = \sum_i f_{ij} w_{ij} \, \mathrm{dout}_i, \qquad dq_i = \text{scale} \sum_j dx_{ij} k_j, \qquad
+//!    dk_j = \text{scale} \sum_i dx_{ij} q_i, \qquad db_{ij} = ds_{ij} $$
+//!
+//! Hidden cells are skipped, never multiplied by zero, so that NaN in them goes nowhere.
+//!
+//! ```
+//! use foveal::{Attention, Mask, reference};
+//! use ndarray::Array4;
+//!
+//! let x = Array4::from_shape_fn((1, 2, 5, 4), |(_, h, t, d)| ((h + 3 * t + 7 * d) as f64).sin());
+//! let attention = Attention::new().mask(Mask::causal());
+//! let exact = reference::forward(&attention, &x, &x, &x)?;
+//! let fast = attention.forward(&x.mapv(|x| x as f32), &x.mapv(|x| x as f32), &x.mapv(|x| x as f32))?;
+//! assert!(exact.out.iter().zip(&fast.out).all(|(e, f)| (e - f64::from(*f)).abs() < 1e-5));
+//! # Ok::<(), foveal::Error>(())
+//! ```
+
+use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView4, s};
+
+use crate::bias::Kind;
+use crate::shape::{Shape, expect};
+use crate::{Attention, Error};
+
+/// What [`forward`] gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forward {
+    /// [B, H, T, Dv]
+    pub out: Array4<f64>,
+    /// ln Σⱼ exp sᵢⱼ: [B, H, T]; −∞ where a query sees nothing.
+    pub lse: Array3<f64>,
+    /// The weights before dropout: [B, H, T, S].
+    pub weights: Array4<f64>,
+}
+
+/// What [`backward`] gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gradients {
+    /// Shaped like q.
+    pub dq: Array4<f64>,
+    /// Shaped like k.
+    pub dk: Array4<f64>,
+    /// Shaped like v.
+    pub dv: Array4<f64>,
+    /// Shaped like what the [`Bias`](crate::Bias) was made of. `None` if there is no bias.
+    pub dbias: Option<ArrayD<f64>>,
+}
+
+/// The output, the log-sum-exp and the weights, in O(T·S) memory.
+///
+/// # Errors
+/// As [`Attention::forward`].
+pub fn forward<'a>(
+    attention: &Attention,
+    q: impl Into<ArrayView4<'a, f64>>,
+    k: impl Into<ArrayView4<'a, f64>>,
+    v: impl Into<ArrayView4<'a, f64>>,
+) -> Result<Forward, Error> {
+    let cells = Cells::new(attention, &q.into(), &k.into(), &v.into())?;
+    let shape = cells.shape;
+    let mut fwd = Forward {
+        out: Array4::zeros(shape.out()),
+        lse: Array3::from_elem(shape.lse(), f64::NEG_INFINITY),
+        weights: Array4::zeros([shape.batch, shape.heads, shape.queries, shape.keys]),
+    };
+    for [b, h, i] in cells.rows() {
+        let g = h / shape.group();
+        let seen = cells.seen([b, h, i]);
+        let scores: Array1<f64> = seen.iter().map(|&j| cells.score([b, h, i, j])).collect();
+        // A row without a score above −∞ sees nothing. (NaN is not −∞: it goes on and spreads.)
+        if scores.iter().all(|&s| s == f64::NEG_INFINITY) {
+            continue;
+        }
+        let max = scores.fold(f64::NEG_INFINITY, |max, &s| max.max(s));
+        let sum = scores.mapv(|s| (s - max).exp()).sum();
+        fwd.lse[[b, h, i]] = max + sum.ln();
+        for (&j, s) in seen.iter().zip(&scores) {
+            let w = (s - max).exp() / sum;
+            fwd.weights[[b, h, i, j]] = w;
+            let v_j = cells.v.slice(s![b, g, j, ..]);
+            fwd.out.slice_mut(s![b, h, i, ..]).scaled_add(w * cells.dropout([b, h, i, j]), &v_j);
+        }
+    }
+    Ok(fwd)
+}
+
+/// The gradients of a loss whose gradient in the output is `dout` [B, H, T, Dv].
+///
+/// # Errors
+/// As [`Attention::backward`].
+pub fn backward<'a>(
+    attention: &Attention,
+    q: impl Into<ArrayView4<'a, f64>>,
+    k: impl Into<ArrayView4<'a, f64>>,
+    v: impl Into<ArrayView4<'a, f64>>,
+    dout: impl Into<ArrayView4<'a, f64>>,
+) -> Result<Gradients, Error> {
+    let (q, k, v, dout) = (q.into(), k.into(), v.into(), dout.into());
+    let cells = Cells::new(attention, &q, &k, &v)?;
+    let shape = cells.shape;
+    expect("dout", &shape.out(), dout.shape())?;
+    let fwd = forward(attention, q, k, v)?;
+    let mut grads = Gradients {
+        dq: Array4::zeros(q.raw_dim()),
+        dk: Array4::zeros(k.raw_dim()),
+        dv: Array4::zeros(v.raw_dim()),
+        dbias: cells.zero_dbias(),
+    };
+    for [b, h, i] in cells.rows().filter(|&row| fwd.lse[row] != f64::NEG_INFINITY) {
+        let g = h / shape.group();
+        let (q_i, dout_i) = (q.slice(s![b, h, i, ..]), dout.slice(s![b, h, i, ..]));
+        let seen = cells.seen([b, h, i]);
+        let w: Array1<f64> = seen.iter().map(|&j| fwd.weights[[b, h, i, j]]).collect();
+        let f: Array1<f64> = seen.iter().map(|&j| cells.dropout([b, h, i, j])).collect();
+        let dw: Array1<f64> =
+            &f * &seen.iter().map(|&j| dot(dout_i, v.slice(s![b, g, j, ..]))).collect::<Array1<f64>>();
+        let mean = dot(&w, &dw);
+        for (n, &j) in seen.iter().enumerate() {
+            let ds = w[n] * (dw[n] - mean);
+            let dx = ds * cells.capped(cells.product([b, h, i, j])).1;
+            grads.dv.slice_mut(s![b, g, j, ..]).scaled_add(f[n] * w[n], &dout_i);
+            grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(cells.scale * dx, &k.slice(s![b, g, j, ..]));
+            grads.dk.slice_mut(s![b, g, j, ..]).scaled_add(cells.scale * dx, &q_i);
+            cells.add_dbias([b, h, i, j], ds, &mut grads);
+        }
+    }
+    Ok(grads)
+}
+
+/// The arrays, and what the options say about each cell [b, h, i, j]: query i of head h of sequence b, against key j.
+struct Cells<'a> {
+    attention: &'a Attention,
+    q: ArrayView4<'a, f64>,
+    k: ArrayView4<'a, f64>,
+    v: ArrayView4<'a, f64>,
+    shape: Shape,
+    scale: f64,
+}
+
+impl<'a> Cells<'a> {
+    fn new(
+        attention: &'a Attention,
+        q: &ArrayView4<'a, f64>,
+        k: &ArrayView4<'a, f64>,
+        v: &ArrayView4<'a, f64>,
+    ) -> Result<Self, Error> {
+        let shape = Shape::of(q, k, v)?;
+        attention.check(&shape)?;
+        let scale = attention.scale.map_or_else(|| 1.0 / (shape.dim as f64).sqrt(), f64::from);
+        Ok(Cells { attention, q: *q, k: *k, v: *v, shape, scale })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = [usize; 3]> + use<> {
+        let Shape { batch, heads, queries, .. } = self.shape;
+        (0..batch).flat_map(move |b| (0..heads).flat_map(move |h| (0..queries).map(move |i| [b, h, i])))
+    }
+
+    /// The keys that query i sees.
+    fn seen(&self, [b, h, i]: [usize; 3]) -> Vec<usize> {
+        (0..self.shape.keys).filter(|&j| self.visible([b, h, i, j])).collect()
+    }
+
+    fn visible(&self, [b, h, i, j]: [usize; 4]) -> bool {
+        let mask = &self.attention.mask;
+        let distance = self.distance(b, i, j);
+        let near = distance.unsigned_abs() <= if distance < 0 { mask.left } else { mask.right };
+        let within = mask.lengths.iter().all(|lengths| j < lengths[b]);
+        let kept = mask.keep.iter().all(|keep| keep[shared(keep.shape(), [b, h, i, j])]);
+        // A dense bias of −∞ hides a key as a mask does.
+        let biased_away = match &self.attention.bias.0 {
+            Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])] == f32::NEG_INFINITY,
+            _ => false,
+        };
+        near && within && kept && !biased_away
+    }
+
+    /// From where the query stands to key j.
+    fn distance(&self, b: usize, i: usize, j: usize) -> isize {
+        j as isize - (i as isize + self.attention.align.offset(b, self.shape.queries, self.shape.keys))
+    }
+
+    /// x = scale·q·k
+    fn product(&self, [b, h, i, j]: [usize; 4]) -> f64 {
+        let g = h / self.shape.group();
+        self.scale * dot(self.q.slice(s![b, h, i, ..]), self.k.slice(s![b, g, j, ..]))
+    }
+
+    /// cap·tanh(x/cap) and its derivative in x.
+    fn capped(&self, x: f64) -> (f64, f64) {
+        self.attention.softcap.map_or((x, 1.0), |cap| {
+            let tanh = (x / f64::from(cap)).tanh();
+            (f64::from(cap) * tanh, 1.0 - tanh * tanh)
+        })
+    }
+
+    fn score(&self, cell: [usize; 4]) -> f64 {
+        self.capped(self.product(cell)).0 + self.bias(cell)
+    }
+
+    fn dropout(&self, [b, h, i, j]: [usize; 4]) -> f64 {
+        self.attention.dropout.map_or(1.0, |dropout| dropout.row(b, h, i).factor(j).into())
+    }
+
+    fn bias(&self, [b, h, i, j]: [usize; 4]) -> f64 {
+        let distance = self.distance(b, i, j);
+        match &self.attention.bias.0 {
+            Kind::None => 0.0,
+            Kind::Alibi(slopes) => -f64::from(slopes[h]) * distance.unsigned_abs() as f64,
+            Kind::T5(t5) => t5.table[[t5.bucket[clip(distance, t5.bucket.len())], h]].into(),
+            Kind::Shaw(table) => {
+                let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]).mapv(f64::from);
+                self.scale * dot(self.q.slice(s![b, h, i, ..]), &a)
+            }
+            Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])].into(),
+        }
+    }
+
+    fn zero_dbias(&self) -> Option<ArrayD<f64>> {
+        match &self.attention.bias.0 {
+            Kind::None => None,
+            Kind::Alibi(slopes) => Some(ArrayD::zeros(vec![slopes.len()])),
+            Kind::T5(t5) => Some(ArrayD::zeros(t5.table.shape())),
+            Kind::Shaw(table) => Some(ArrayD::zeros(table.shape())),
+            Kind::Dense(bias) => Some(ArrayD::zeros(bias.shape())),
+        }
+    }
+
+    /// Adds ds times the derivative of [`bias`](Cells::bias): in what the bias was made of, and for Shaw's also in q.
+    fn add_dbias(&self, [b, h, i, j]: [usize; 4], ds: f64, grads: &mut Gradients) {
+        let Some(dbias) = &mut grads.dbias else { return };
+        let distance = self.distance(b, i, j);
+        match &self.attention.bias.0 {
+            Kind::None => {}
+            Kind::Alibi(_) => dbias[[h]] -= ds * distance.unsigned_abs() as f64,
+            Kind::T5(t5) => dbias[[t5.bucket[clip(distance, t5.bucket.len())], h]] += ds,
+            Kind::Shaw(table) => {
+                let (head, row) = (h.min(table.dim().0 - 1), clip(distance, table.dim().1));
+                let a = table.slice(s![head, row, ..]).mapv(f64::from);
+                grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(self.scale * ds, &a);
+                dbias.slice_mut(s![head, row, ..]).scaled_add(self.scale * ds, &self.q.slice(s![b, h, i, ..]));
+            }
+            Kind::Dense(bias) => dbias[&shared(bias.shape(), [b, h, i, j])[..]] += ds,
+        }
+    }
+}
+
+fn dot<'x, 'y>(x: impl IntoIterator<Item = &'x f64>, y: impl IntoIterator<Item = &'y f64>) -> f64 {
+    x.into_iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// The place of `distance` in a table of −radius to radius, whose ends serve all that lies beyond them.
+fn clip(distance: isize, len: usize) -> usize {
+    let radius = (len / 2) as isize;
+    (distance.clamp(-radius, radius) + radius) as usize
+}
+
+/// The place of a cell in an array that is shared along its axes of length 1.
+fn shared(shape: &[usize], cell: [usize; 4]) -> [usize; 4] {
+    std::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { cell[axis] })
+}

@@ -1,0 +1,295 @@
+//! From q·k to the score: softcap, bias and mask, row by row.
+//!
+//! Everything a kernel needs to know about the options is asked here. Distances make intervals: under causal, window and
+//! padding masks the keys that a row sees are one range, whose ends grow with the row. So a block of rows sees nothing
+//! outside the range from its first row's start to its last row's end, and tiles outside are never touched.
+
+use std::ops::Range;
+
+use ndarray::Axis;
+
+use crate::attention::Attention;
+use crate::bias::Kind;
+use crate::dropout;
+use crate::kernel::matrix::Matrix;
+use crate::kernel::scalar;
+use crate::shape::Shape;
+
+/// The options of one call, for its shape.
+#[derive(Clone, Copy)]
+pub(crate) struct Scores<'a> {
+    attention: &'a Attention,
+    queries: usize,
+    keys: usize,
+    /// What q·k is multiplied with.
+    pub scale: f32,
+    /// Query heads per key head.
+    pub group: usize,
+}
+
+/// What a rectangle of the score matrix looks like through the mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Every pair is hidden.
+    Hidden,
+    /// Some pairs may be hidden.
+    Partial,
+    /// Every pair is visible.
+    Full,
+}
+
+impl<'a> Scores<'a> {
+    pub fn new(attention: &'a Attention, shape: &Shape) -> Self {
+        Scores {
+            attention,
+            queries: shape.queries,
+            keys: shape.keys,
+            scale: attention.scale_for(shape.dim),
+            group: shape.group(),
+        }
+    }
+
+    /// Where query i stands among the keys.
+    #[inline(always)]
+    fn position(&self, b: usize, i: usize) -> isize {
+        i as isize + self.attention.align.offset(b, self.queries, self.keys)
+    }
+
+    /// The keys that distances and lengths let query i see.
+    #[inline(always)]
+    pub fn interval(&self, b: usize, i: usize) -> Range<usize> {
+        let mask = &self.attention.mask;
+        let (mut start, mut end) = (0, self.keys);
+        if mask.left != usize::MAX || mask.right != usize::MAX {
+            let position = self.position(b, i);
+            let clip = |key: isize| key.clamp(0, self.keys as isize) as usize;
+            start = clip(position.saturating_sub_unsigned(mask.left));
+            end = clip(position.saturating_add_unsigned(mask.right).saturating_add(1));
+        }
+        for lengths in &mask.lengths {
+            end = end.min(lengths[b]);
+        }
+        start.min(end)..end
+    }
+
+    /// The smallest range of keys outside which none of the rows sees anything.
+    #[inline(always)]
+    pub fn hull(&self, b: usize, rows: &Range<usize>) -> Range<usize> {
+        if rows.is_empty() {
+            return 0..0;
+        }
+        let end = self.interval(b, rows.end - 1).end;
+        // A row above all keys has an empty interval, whose start says nothing.
+        self.interval(b, rows.start).start.min(end)..end
+    }
+
+    /// What the mask shows of a rectangle within the rows' hull.
+    #[inline(always)]
+    pub fn view(&self, b: usize, h: usize, rows: &Range<usize>, keys: &Range<usize>) -> View {
+        let inner = self.interval(b, rows.end - 1).start..self.interval(b, rows.start).end;
+        let full = inner.start <= keys.start && keys.end <= inner.end;
+        if self.attention.mask.keep.is_empty() {
+            return if full { View::Full } else { View::Partial };
+        }
+        let (mut any, mut all) = (true, full);
+        for part in 0..self.attention.mask.keep.len() {
+            let mut seen = false;
+            for i in rows.clone() {
+                let visible = self.keep(part, b, h, i)[keys.clone()].iter().map(|x| usize::from(*x)).sum::<usize>();
+                seen |= visible > 0;
+                all &= visible == keys.len();
+            }
+            any &= seen;
+        }
+        match (any, all) {
+            (false, _) => View::Hidden,
+            (true, true) => View::Full,
+            (true, false) => View::Partial,
+        }
+    }
+
+    /// Whether query i sees key j.
+    pub fn visible(&self, b: usize, h: usize, i: usize, j: usize) -> bool {
+        self.interval(b, i).contains(&j) && (0..self.attention.mask.keep.len()).all(|part| self.keep(part, b, h, i)[j])
+    }
+
+    /// A row of a keep-array.
+    #[inline(always)]
+    fn keep(&self, part: usize, b: usize, h: usize, i: usize) -> &'a [bool] {
+        let keep = &self.attention.mask.keep[part];
+        let start = self.row_start(keep.dim(), b, h, i);
+        &keep.as_slice().expect("keep-arrays are stored in standard layout")[start..start + self.keys]
+    }
+
+    /// Where row (b, h, i) starts in an array over the scores whose axes of length 1 are shared.
+    #[inline(always)]
+    pub fn row_start(&self, (batch, heads, rows, _): (usize, usize, usize, usize), b: usize, h: usize, i: usize) -> usize {
+        let pick = |index: usize, len: usize| if len == 1 { 0 } else { index };
+        ((pick(b, batch) * heads + pick(h, heads)) * rows + pick(i, rows)) * self.keys
+    }
+
+    /// Whether a score is more than scale·q·k, the mask aside.
+    #[inline(always)]
+    pub fn changes(&self) -> bool {
+        self.attention.softcap.is_some() || !matches!(self.attention.bias.0, Kind::None)
+    }
+
+    pub fn softcap(&self) -> Option<f32> {
+        self.attention.softcap
+    }
+
+    pub fn bias(&self) -> &'a Kind {
+        &self.attention.bias.0
+    }
+
+    /// Shaw's table for head h: [distances, D].
+    pub fn shaw(&self, h: usize) -> Option<Matrix<'a>> {
+        let attention: &'a Attention = self.attention;
+        match &attention.bias.0 {
+            Kind::Shaw(table) => {
+                let head = if table.dim().0 == 1 { 0 } else { h };
+                Some(Matrix::new(&table.view().insert_axis(Axis(0)), 0, head))
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of distances that Shaw's table tells apart; 0 without one.
+    pub fn shaw_distances(&self) -> usize {
+        match &self.attention.bias.0 {
+            Kind::Shaw(table) => table.dim().1,
+            _ => 0,
+        }
+    }
+
+    /// Turns a row of scale·q·k into cap·tanh(·/cap).
+    #[inline(always)]
+    pub fn cap(&self, row: &mut [f32]) {
+        if let Some(cap) = self.attention.softcap {
+            row.iter_mut().for_each(|s| *s = cap * tanh(*s / cap));
+        }
+    }
+
+    /// Adds the bias of query i on the keys from `first` on. `relative` holds Shaw's scale·q·a of this row.
+    #[inline(always)]
+    pub fn add_bias(&self, b: usize, h: usize, i: usize, first: usize, relative: &[f32], row: &mut [f32]) {
+        match &self.attention.bias.0 {
+            Kind::None => {}
+            Kind::Alibi(slopes) => {
+                let start = self.alibi_distance(b, i, first);
+                let slope = slopes[h];
+                for (j, s) in row.iter_mut().enumerate() {
+                    *s -= slope * (start + j as i32 as f32).abs();
+                }
+            }
+            Kind::T5(t5) => {
+                let table = t5.by_distance.row(h).to_slice().expect("made in standard layout");
+                self.distances(b, i, first, row.len(), table.len()).add(table, row);
+            }
+            Kind::Shaw(_) => self.distances(b, i, first, row.len(), relative.len()).add(relative, row),
+            Kind::Dense(bias) => {
+                let start = self.row_start(bias.dim(), b, h, i) + first;
+                let bias = &bias.as_slice().expect("biases are stored in standard layout")[start..start + row.len()];
+                row.iter_mut().zip(bias).for_each(|(s, b)| *s += b);
+            }
+        }
+    }
+
+    /// How the keys `first..first + len` spread over a table of clipped distances.
+    #[inline(always)]
+    pub fn distances(&self, b: usize, i: usize, first: usize, len: usize, table: usize) -> Distances {
+        let radius = (table / 2) as isize;
+        // The entry of the first key, were the table without ends.
+        let entry = first as isize - self.position(b, i) + radius;
+        let clip = |x: isize| x.clamp(0, len as isize) as usize;
+        let (near, far) = (clip(-entry), clip(table as isize - entry));
+        Distances { near, far, entry: (entry + near as isize).clamp(0, table as isize) as usize }
+    }
+
+    /// ALiBi's distance of query i from the keys `first`, `first + 1`, …
+    #[inline(always)]
+    pub fn alibi_distance(&self, b: usize, i: usize, first: usize) -> f32 {
+        first as f32 - self.position(b, i) as f32
+    }
+
+    /// Sets to −∞ what query i does not see among the keys from `first` on.
+    #[inline(always)]
+    pub fn hide(&self, b: usize, h: usize, i: usize, first: usize, row: &mut [f32]) {
+        let seen = self.interval(b, i);
+        let clip = |key: usize| key.saturating_sub(first).min(row.len());
+        let (start, end) = (clip(seen.start), clip(seen.end));
+        row[..start].fill(f32::NEG_INFINITY);
+        row[end.max(start)..].fill(f32::NEG_INFINITY);
+        for part in 0..self.attention.mask.keep.len() {
+            let keep = &self.keep(part, b, h, i)[first..first + row.len()];
+            for (s, keep) in row.iter_mut().zip(keep) {
+                *s = if *keep { *s } else { f32::NEG_INFINITY };
+            }
+        }
+    }
+
+    /// The dropout of row i, if there is any.
+    #[inline(always)]
+    pub fn dropout(&self, b: usize, h: usize, i: usize) -> Option<dropout::Row> {
+        self.attention.dropout.map(|dropout| dropout.row(b, h, i))
+    }
+}
+
+/// A run of keys over a table of clipped distances: `..near` fall on its first entry, `near..far` on successive entries from
+/// `entry` on, `far..` on its last.
+pub(crate) struct Distances {
+    pub near: usize,
+    pub far: usize,
+    pub entry: usize,
+}
+
+impl Distances {
+    /// row ⟵ row + table
+    #[inline(always)]
+    fn add(&self, table: &[f32], row: &mut [f32]) {
+        let (near, rest) = row.split_at_mut(self.near);
+        let (middle, far) = rest.split_at_mut(self.far - self.near);
+        near.iter_mut().for_each(|s| *s += table[0]);
+        middle.iter_mut().zip(&table[self.entry..]).for_each(|(s, t)| *s += t);
+        far.iter_mut().for_each(|s| *s += table[table.len() - 1]);
+    }
+
+    /// table ⟵ table + row, the gradient of [`add`](Distances::add).
+    #[inline(always)]
+    pub fn collect(&self, row: &[f32], table: &mut [f32]) {
+        let (near, rest) = row.split_at(self.near);
+        let (middle, far) = rest.split_at(self.far - self.near);
+        table[0] += near.iter().sum::<f32>();
+        let last = table.len() - 1;
+        table[last] += far.iter().sum::<f32>();
+        table[self.entry..].iter_mut().zip(middle).for_each(|(t, s)| *t += s);
+    }
+}
+
+/// tanh, branch-free so that loops over it vectorise; relative error below 4e-7.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    // Small: x + x³·P(x²), where 1 − 2/(e²ˣ + 1) would cancel. Large: the latter; beyond 15 it is 1.
+    let y = x * x;
+    let small = x + x * y * (-0.333_329_47 + y * (0.133_207_25 + y * (-0.052_671_79 + y * 0.016_437_535)));
+    let size = if x.abs() > 15.0 { 15.0 } else { x.abs() };
+    let large = 1.0 - 2.0 / (scalar::exp2(2.0 * std::f32::consts::LOG2_E * size) + 1.0);
+    if x.abs() < 0.55 { small } else { large.copysign(x) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tanh_is_exact_to_a_few_ulp() {
+        for n in -200_000..=200_000 {
+            let x = n as f32 * 1e-4;
+            let want = f64::from(x).tanh();
+            let error = (f64::from(tanh(x)) - want).abs();
+            assert!(error <= 4e-7 * want.abs(), "tanh({x}): error {error:e}");
+        }
+        assert_eq!((tanh(f32::INFINITY), tanh(f32::NEG_INFINITY)), (1.0, -1.0));
+        assert!(tanh(f32::NAN).is_nan());
+    }
+}

@@ -1,0 +1,54 @@
+//! Working memory, reused from call to call.
+
+/// Working memory for [`Attention::forward_into`](crate::Attention::forward_into). It grows to what the largest call so far
+/// needed (a few hundred KiB for each thread) and is then reused without allocating.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) parts: Slot,
+}
+
+impl Scratch {
+    /// Empty: it grows when used.
+    pub fn new() -> Self {
+        Scratch::default()
+    }
+}
+
+/// One thread's memory.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Vec<f32>);
+
+/// Values per cache line. Every part starts on a line of its own: vectors that straddle two lines load at half speed.
+pub const LINE: usize = 16;
+
+impl Slot {
+    /// Makes room for parts of these lengths.
+    pub fn reserve(&mut self, parts: &[usize]) {
+        let need = LINE + parts.iter().map(|n| n.next_multiple_of(LINE)).sum::<usize>();
+        if self.0.len() < need {
+            self.0 = vec![0.0; need];
+        }
+    }
+
+    /// The memory cut into parts, aligned, with whatever they held before.
+    pub fn cut<const N: usize>(&mut self, parts: [usize; N]) -> [&mut [f32]; N] {
+        self.reserve(&parts);
+        let offset = self.0.as_ptr().align_offset(LINE * size_of::<f32>());
+        let mut rest = &mut self.0[offset..];
+        parts.map(|n| {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(n.next_multiple_of(LINE));
+            rest = after;
+            &mut part[..n]
+        })
+    }
+}
+
+/// The first `n` slots, made where there are fewer.
+pub(crate) fn slots<'a>(all: &'a mut Vec<Slot>, n: usize, parts: &[usize]) -> &'a mut [Slot] {
+    if all.len() < n {
+        all.resize_with(n, Slot::default);
+    }
+    all[..n].iter_mut().for_each(|slot| slot.reserve(parts));
+    &mut all[..n]
+}
