@@ -1,3 +1,267 @@
-use ndarray::ArrayView4;
-use crate::{Error, attention::{Attention, Forward, Gradients}};
-pub(crate) fn backward(_: &Attention, _: ArrayView4<f32>, _: ArrayView4<f32>, _: ArrayView4<f32>, _: &Forward, _: ArrayView4<f32>) -> Result<Gradients, Error> { Err(Error::HeadDim) }
+//! Backward: checks the call, cuts it into tasks that share no memory, and joins what they made.
+//!
+//! A task owns some tiles of keys and goes over all rows that see them, so dK and dV need no locks. dQ gets something from
+//! every task: the tiles are dealt out to C *chunks*, each chunk collects a dQ of its own, and these are added up in order.
+//! C follows from the shapes alone, never from the number of threads; so do the results, to the bit. The dQ of a chunk
+//! takes memory, so rows come in *stretches* whose C copies stay under 32 MiB, one stretch after the other.
+
+use std::ops::Range;
+
+use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, Axis, s};
+
+use crate::Error;
+use crate::attention::{Attention, Forward, Gradients};
+use crate::bias::Kind;
+use crate::kernel::backward::{Backward, Inputs, KEYS, RowDots, Targets, part_width, parts};
+use crate::kernel::matrix::{Matrix, Rows, add};
+use crate::kernel::{Isa, dispatch};
+use crate::scores::Scores;
+use crate::scratch::{self, Slot};
+use crate::shape::{Shape, expect};
+use crate::threads::for_each_task;
+
+/// Tasks per stretch, if the shape allows: enough for the threads of a large machine.
+const TASKS: usize = 32;
+/// Rows of a stretch at least, lest packing the keys again for each stretch costs more than 1 % of using them.
+const STRETCH: usize = 768;
+/// Values of all chunks' dQ, unless the shortest stretch takes more: 8 MiB, which stay in the last cache.
+const PART_VALUES: usize = 2 << 20;
+
+pub(crate) fn backward(
+    attention: &Attention,
+    q: ArrayView4<f32>,
+    k: ArrayView4<f32>,
+    v: ArrayView4<f32>,
+    fwd: &Forward,
+    dout: ArrayView4<f32>,
+) -> Result<Gradients, Error> {
+    let shape = Shape::of(&q, &k, &v)?;
+    attention.check(&shape)?;
+    expect("the forward output", &shape.out(), fwd.out.shape())?;
+    expect("lse", &shape.lse(), fwd.lse.shape())?;
+    expect("dout", &shape.out(), dout.shape())?;
+    let isa = Isa::resolve(attention.isa)?;
+
+    let scores = Scores::new(attention, &shape);
+    let cut = Cut::new(&shape, &scores);
+    let threads = attention.threads.count(2.5 * shape.flops()).min(cut.tasks()).max(1);
+    let mut slots = Vec::new();
+    let slots = scratch::slots(&mut slots, threads, &parts(&scores, shape.dim, shape.value_dim));
+    let delta = row_dots(isa, slots, &dout, &fwd.out);
+    let (delta, lse) = (delta.view(), fwd.lse.view());
+    let group = shape.group();
+    let inputs = Inputs { q: &q, k: &k, v: &v, dout: &dout, lse: &lse, delta: &delta, scores, group };
+
+    let heads = shape.batch * shape.heads;
+    let mut dq = Array4::zeros(q.dim());
+    let mut dk = Array4::zeros(k.dim());
+    let mut dv = Array4::zeros(v.dim());
+    let (dense_dim, entries) = match scores.bias() {
+        Kind::Dense(bias) => (bias.dim(), 0),
+        Kind::T5(t5) => ((0, 0, 0, 0), t5.bucket.len()),
+        Kind::Alibi(_) => ((0, 0, 0, 0), 1),
+        Kind::None | Kind::Shaw(_) => ((0, 0, 0, 0), 0),
+    };
+    let mut dense = Array4::zeros(dense_dim);
+    let mut tables = Array4::zeros((cut.chunks, 1, heads, entries));
+    let mut shaw = Array3::zeros((heads, scores.shaw_distances(), shape.dim));
+    let mut part = Array4::zeros(cut.part());
+    for start in (0..shape.queries).step_by(cut.stretch) {
+        let rows = start..(start + cut.stretch).min(shape.queries);
+        let part_rows = if cut.in_place {
+            dq.view_mut().into_shape_with_order((1, heads, shape.queries, shape.dim)).expect("made in standard layout")
+        } else {
+            part.view_mut()
+        };
+        let targets = Targets {
+            part: Rows::new(part_rows),
+            dk: Rows::new(dk.view_mut()),
+            dv: Rows::new(dv.view_mut()),
+            dense: Rows::new(dense.view_mut()),
+            table: Rows::new(tables.view_mut()),
+        };
+        for_each_task(slots, cut.tasks(), |slot, task| cut.run(isa, inputs, targets, task, rows.clone(), slot));
+        if !cut.in_place {
+            join(slots, &part, rows, &inputs, &mut dq, &mut shaw);
+        }
+    }
+    let dbias = bias_gradient(&scores, &shape, dense, &tables, &shaw);
+    Ok(Gradients { dq, dk, dv, dbias })
+}
+
+/// How a call is cut into tasks.
+struct Cut {
+    shape: Shape,
+    /// Sequences and key heads that one task takes together, because they share a dense bias.
+    together: (usize, usize),
+    chunks: usize,
+    /// Rows of a stretch, and values of a row of a chunk's dQ.
+    stretch: usize,
+    width: usize,
+    /// Whether the only chunk can collect its dQ in dQ itself.
+    in_place: bool,
+}
+
+impl Cut {
+    fn new(shape: &Shape, scores: &Scores) -> Cut {
+        let together = match scores.bias() {
+            Kind::Dense(bias) => {
+                let (batch, heads, ..) = bias.dim();
+                (if batch == 1 { shape.batch } else { 1 }, if heads == 1 { shape.kv_heads } else { 1 })
+            }
+            _ => (1, 1),
+        };
+        let together = (together.0.max(1), together.1.max(1));
+        let units = (shape.batch / together.0) * (shape.kv_heads / together.1);
+        let chunks = TASKS.div_ceil(units.max(1)).min(shape.keys.div_ceil(KEYS)).max(1);
+        let width = part_width(scores, shape.dim);
+        let in_place = chunks == 1 && width == shape.dim;
+        let stretch = PART_VALUES / (chunks * shape.batch * shape.heads * width).max(1);
+        let stretch = if in_place { shape.queries } else { stretch.max(STRETCH).min(shape.queries) }.max(1);
+        Cut { shape: *shape, together, chunks, stretch, width, in_place }
+    }
+
+    /// The shape of what the chunks collect.
+    fn part(&self) -> (usize, usize, usize, usize) {
+        if self.in_place {
+            return (0, 0, 0, 0);
+        }
+        (self.chunks, self.shape.batch * self.shape.heads, self.stretch.min(self.shape.queries), self.width)
+    }
+
+    fn tasks(&self) -> usize {
+        (self.shape.batch / self.together.0) * (self.shape.kv_heads / self.together.1) * self.chunks
+    }
+
+    /// A task: every `chunks`-th tile of keys, so that under a causal mask all chunks have about the same work.
+    fn run(&self, isa: Isa, inputs: Inputs, targets: Targets, task: usize, rows: Range<usize>, slot: &mut Slot) {
+        let Shape { heads, kv_heads, keys, .. } = self.shape;
+        let (unit, chunk) = (task / self.chunks, task % self.chunks);
+        let across = kv_heads / self.together.1;
+        let (first_b, first_kv) = (unit / across * self.together.0, unit % across * self.together.1);
+        for b in first_b..first_b + self.together.0 {
+            for kv in first_kv..first_kv + self.together.1 {
+                for h in kv * inputs.group..(kv + 1) * inputs.group {
+                    // SAFETY: these heads of this chunk belong to this task alone, and no other slice of them is held.
+                    unsafe { targets.part.block(chunk, b * heads + h, 0..rows.len()) }.fill(0.0);
+                }
+                for start in (chunk * KEYS..keys).step_by(self.chunks * KEYS) {
+                    let (keys, rows) = (start..(start + KEYS).min(keys), rows.clone());
+                    if inputs.scores.any_sees(b, &rows, &keys) {
+                        dispatch(isa, Backward { inputs, targets, chunk, b, kv, keys, rows, slot: &mut *slot });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// δ = dout·out for every row: [B, H, T].
+fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f32>) -> Array3<f32> {
+    let (batch, heads, queries, _) = out.dim();
+    let mut delta = Array3::zeros((batch, heads, queries));
+    let (target, out) = (Rows::new(delta.view_mut().insert_axis(Axis(3))), out.view());
+    for_each_task(slots, batch * heads, |_, head| {
+        let (b, h) = (head / heads, head % heads);
+        // SAFETY: this head belongs to this task alone, and no other slice of it is held.
+        let delta = unsafe { target.block(b, h, 0..queries) };
+        dispatch(isa, RowDots { dout: Matrix::new(dout, b, h), out: Matrix::new(&out, b, h), delta });
+    });
+    delta
+}
+
+/// Adds up the chunks of a stretch of rows: dQ, and what Shaw's table gives to dQ and gets from it.
+fn join(
+    slots: &mut [Slot],
+    part: &Array4<f32>,
+    rows: Range<usize>,
+    inputs: &Inputs,
+    dq: &mut Array4<f32>,
+    shaw: &mut Array3<f32>,
+) {
+    let (chunks, _, _, width) = part.dim();
+    let (batch, heads, _, dim) = dq.dim();
+    let (dq, shaw) = (Rows::new(dq.view_mut()), Rows::new(shaw.view_mut().insert_axis(Axis(0))));
+    for_each_task(slots, batch * heads, |_, head| {
+        let (b, h) = (head / heads, head % heads);
+        // SAFETY: this head belongs to this task alone, and no other slice of it is held.
+        let out = unsafe { dq.block(b, h, rows.clone()) };
+        for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+            for chunk in 0..chunks {
+                let row = part.slice(s![chunk, head, i, ..dim]);
+                let row = row.as_slice().expect("made in standard layout");
+                out.iter_mut().zip(row).for_each(|(x, y)| *x = if chunk == 0 { *y } else { *x + *y });
+            }
+        }
+        if let Some(table) = inputs.scores.shaw_table(h) {
+            let (distances, scale) = (table.dim().0, inputs.scores.scale);
+            let first = width - distances.next_multiple_of(scratch::LINE);
+            let mut relative = Array2::<f32>::zeros((rows.len(), distances));
+            for chunk in 0..chunks {
+                relative += &part.slice(s![chunk, head, ..rows.len(), first..first + distances]);
+            }
+            let to_dq = product(relative.view(), table);
+            let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
+            out.iter_mut().zip(&to_dq).for_each(|(x, y)| *x += scale * y);
+            // SAFETY: as above.
+            let shaw = unsafe { shaw.block(0, head, 0..distances) };
+            shaw.iter_mut().zip(&to_table).for_each(|(x, y)| *x = add(*x, scale * y));
+        }
+    });
+}
+
+/// a·b, where a 0 in `a` means that nothing is to be added, not even 0·NaN.
+fn product(a: ArrayView2<f32>, b: ArrayView2<f32>) -> Array2<f32> {
+    if b.iter().all(|x| x.is_finite()) {
+        return a.dot(&b);
+    }
+    let mut c = Array2::zeros((a.dim().0, b.dim().1));
+    for ((i, k), x) in a.indexed_iter().filter(|(_, x)| **x != 0.0) {
+        c.row_mut(i).scaled_add(*x, &b.row(k));
+    }
+    c
+}
+
+/// The gradient of what the bias was made of, in its shape.
+fn bias_gradient(
+    scores: &Scores,
+    shape: &Shape,
+    dense: Array4<f32>,
+    tables: &Array4<f32>,
+    shaw: &Array3<f32>,
+) -> Option<ArrayD<f32>> {
+    // Sums over chunks and sequences: [H, entries].
+    let by_head = || {
+        let mut sum = Array2::<f32>::zeros((shape.heads, tables.dim().3));
+        for table in tables.axis_iter(Axis(0)) {
+            for (head, row) in table.index_axis(Axis(0), 0).rows().into_iter().enumerate() {
+                let mut target = sum.row_mut(head % shape.heads);
+                target += &row;
+            }
+        }
+        sum
+    };
+    match scores.bias() {
+        Kind::None => None,
+        Kind::Dense(_) => Some(dense.into_dyn()),
+        Kind::Alibi(_) => Some(by_head().index_axis_move(Axis(1), 0).into_dyn()),
+        Kind::T5(t5) => {
+            let by_head = by_head();
+            let mut table = Array2::<f32>::zeros(t5.table.dim());
+            for (entry, bucket) in t5.bucket.iter().enumerate() {
+                let mut row = table.row_mut(*bucket);
+                row += &by_head.column(entry);
+            }
+            Some(table.into_dyn())
+        }
+        Kind::Shaw(table) => {
+            let mut sum = Array3::<f32>::zeros(table.dim());
+            for (head, gradient) in shaw.outer_iter().enumerate() {
+                let target = if table.dim().0 == 1 { 0 } else { head % shape.heads };
+                let mut target = sum.index_axis_mut(Axis(0), target);
+                target += &gradient;
+            }
+            Some(sum.into_dyn())
+        }
+    }
+}

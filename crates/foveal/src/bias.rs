@@ -70,7 +70,11 @@ impl Bias {
         let (buckets, heads) = table.dim();
         let one_way = if direction == Direction::Both { buckets / 2 } else { buckets };
         if one_way < 2 {
-            return Err(Error::Value { what: "the number of T5 buckets", expected: "at least 2 in each direction", got: buckets as f64 });
+            return Err(Error::Value {
+                what: "the number of T5 buckets",
+                expected: "at least 2 in each direction",
+                got: buckets as f64,
+            });
         }
         if max_distance <= one_way / 2 || max_distance > MAX_RADIUS {
             let expected = "more than half the buckets of one direction, and at most 1,048,576";
@@ -97,7 +101,8 @@ impl Bias {
         Ok(Bias(Kind::Shaw(table.into_shared())))
     }
 
-    /// Any numbers: [1 or B, 1 or H, 1 or T, S], shared along the axes of length 1. −∞ hides a key, as a mask does.
+    /// Any numbers: [1 or B, 1 or H, 1 or T, S], shared along the axes of length 1. −∞ and `f32::MIN`, which some use
+    /// for it, hide a key as a mask does.
     pub fn dense(bias: Array4<f32>) -> Self {
         let bias = if bias.is_standard_layout() { bias } else { bias.as_standard_layout().into_owned() };
         Bias(Kind::Dense(bias.into_shared()))

@@ -24,7 +24,11 @@ impl Dropout {
         if (0.0..1.0).contains(&self.probability) {
             Ok(())
         } else {
-            Err(Error::Value { what: "dropout", expected: "a probability from 0 to below 1", got: self.probability.into() })
+            Err(Error::Value {
+                what: "dropout",
+                expected: "a probability from 0 to below 1",
+                got: self.probability.into(),
+            })
         }
     }
 
@@ -94,7 +98,10 @@ mod tests {
         for p in [0.0, 0.1, 0.5, 0.9] {
             let dropout = Dropout { probability: p, seed: 7 };
             let n = 200_000;
-            let kept = (0..200).map(|i| dropout.row(1, 2, i)).map(|row| (0..1000).filter(|j| row.factor(*j) > 0.0).count()).sum::<usize>();
+            let kept = (0..200)
+                .map(|i| dropout.row(1, 2, i))
+                .map(|row| (0..1000).filter(|j| row.factor(*j) > 0.0).count())
+                .sum::<usize>();
             let sigma = (f64::from(p) * (1.0 - f64::from(p)) / f64::from(n)).sqrt();
             let share = kept as f64 / f64::from(n);
             assert!((share - (1.0 - f64::from(p))).abs() <= 4.0 * sigma + 1e-6, "p = {p}: kept {share}");
@@ -106,8 +113,12 @@ mod tests {
         // Keys, rows, heads, sequences and seeds next to each other agree half of the time at p = 0.5.
         let at = |seed, b, h, i, j| Dropout { probability: 0.5, seed }.row(b, h, i).factor(j) > 0.0;
         let n = 20_000;
-        for (ds, db, dh, di, dj) in [(1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)] {
-            let same = (0..n).filter(|&j| at(3, 0, 0, j / 100, j % 100) == at(3 + ds, db, dh, j / 100 + di, j % 100 + dj)).count();
+        for (ds, db, dh, di, dj) in
+            [(1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)]
+        {
+            let same = (0..n)
+                .filter(|&j| at(3, 0, 0, j / 100, j % 100) == at(3 + ds, db, dh, j / 100 + di, j % 100 + dj))
+                .count();
             let share = same as f64 / n as f64;
             assert!((share - 0.5).abs() < 0.02, "agreement {share}");
         }

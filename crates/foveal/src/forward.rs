@@ -89,7 +89,14 @@ impl Call<'_> {
     }
 
     /// A few rows: a task is the heads that share a key head, against one part of the keys.
-    fn by_keys(&self, parts: usize, threads: usize, slots: &mut Vec<Slot>, out: ArrayViewMut4<f32>, lse: ArrayViewMut3<f32>) {
+    fn by_keys(
+        &self,
+        parts: usize,
+        threads: usize,
+        slots: &mut Vec<Slot>,
+        out: ArrayViewMut4<f32>,
+        lse: ArrayViewMut3<f32>,
+    ) {
         let Shape { batch, kv_heads, queries, keys, .. } = self.shape;
         let group = self.shape.group();
         let tasks = parts * batch * kv_heads;

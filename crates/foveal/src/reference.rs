@@ -8,8 +8,8 @@
 //!    w_{ij} = \frac{e^{s_{ij} - m_i}}{\sum_{j'} e^{s_{ij'} - m_i}}, \qquad
 //!    \mathrm{out}_i = \sum_j f_{ij} w_{ij} v_j $$
 //!
-//! with mᵢ = maxⱼ sᵢⱼ, which keeps exp from overflowing, and fᵢⱼ the dropout factor (0 or 1/(1 − p); 1 without dropout).
-//! All sums run over the keys that query i sees. The gradients, from dout:
+//! with mᵢ = maxⱼ sᵢⱼ, which keeps exp from overflowing, and fᵢⱼ the dropout factor: 0 or 1/(1 − p), and 1 without
+//! dropout. All sums run over the keys that query i sees. The gradients, from dout:
 //!
 //! $$ dw_{ij} = f_{ij} \, \mathrm{dout}_i \cdot v_j, \qquad
 //!    ds_{ij} = w_{ij} \Bigl( dw_{ij} - \sum_{j'} w_{ij'} dw_{ij'} \Bigr), \qquad
@@ -181,9 +181,9 @@ impl<'a> Cells<'a> {
         let near = distance.unsigned_abs() <= if distance < 0 { mask.left } else { mask.right };
         let within = mask.lengths.iter().all(|lengths| j < lengths[b]);
         let kept = mask.keep.iter().all(|keep| keep[shared(keep.shape(), [b, h, i, j])]);
-        // A dense bias of −∞ hides a key as a mask does.
+        // A dense bias of −∞ or f32::MIN hides a key as a mask does.
         let biased_away = match &self.attention.bias.0 {
-            Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])] == f32::NEG_INFINITY,
+            Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])] <= f32::MIN,
             _ => false,
         };
         near && within && kept && !biased_away

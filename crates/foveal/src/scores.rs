@@ -6,12 +6,11 @@
 
 use std::ops::Range;
 
-use ndarray::Axis;
+use ndarray::{ArrayView2, Axis};
 
 use crate::attention::Attention;
 use crate::bias::Kind;
 use crate::dropout;
-use crate::kernel::matrix::Matrix;
 use crate::kernel::scalar;
 use crate::shape::Shape;
 
@@ -23,8 +22,6 @@ pub(crate) struct Scores<'a> {
     keys: usize,
     /// What q·k is multiplied with.
     pub scale: f32,
-    /// Query heads per key head.
-    pub group: usize,
 }
 
 /// What a rectangle of the score matrix looks like through the mask.
@@ -40,13 +37,11 @@ pub(crate) enum View {
 
 impl<'a> Scores<'a> {
     pub fn new(attention: &'a Attention, shape: &Shape) -> Self {
-        Scores {
-            attention,
-            queries: shape.queries,
-            keys: shape.keys,
-            scale: attention.scale_for(shape.dim),
-            group: shape.group(),
-        }
+        Scores { attention, queries: shape.queries, keys: shape.keys, scale: attention.scale_for(shape.dim) }
+    }
+
+    pub fn keys(&self) -> usize {
+        self.keys
     }
 
     /// Where query i stands among the keys.
@@ -83,11 +78,46 @@ impl<'a> Scores<'a> {
         self.interval(b, rows.start).start.min(end)..end
     }
 
+    /// The rows, counted from the first, that can see something of the keys `part` of `tile`. All of them if `all_seen`.
+    #[inline(always)]
+    pub fn seeing(
+        &self,
+        b: usize,
+        rows: &Range<usize>,
+        tile: &Range<usize>,
+        part: &Range<usize>,
+        all_seen: bool,
+    ) -> Range<usize> {
+        if all_seen {
+            return 0..rows.len();
+        }
+        // Both ends of the intervals grow with the row.
+        let first = |seen: &dyn Fn(Range<usize>) -> bool| {
+            let (mut low, mut high) = (0, rows.len());
+            while low < high {
+                let middle = low.midpoint(high);
+                if seen(self.interval(b, rows.start + middle)) { high = middle } else { low = middle + 1 }
+            }
+            low
+        };
+        let start = first(&|interval| interval.end > tile.start + part.start);
+        let end = first(&|interval| interval.start >= tile.start + part.end);
+        start..end.max(start)
+    }
+
+    /// Whether distances and lengths let any of the rows see any of the keys.
+    pub fn any_sees(&self, b: usize, rows: &Range<usize>, keys: &Range<usize>) -> bool {
+        let hull = self.hull(b, rows);
+        hull.start.max(keys.start) < hull.end.min(keys.end)
+    }
+
     /// What the mask shows of a rectangle within the rows' hull.
     #[inline(always)]
     pub fn view(&self, b: usize, h: usize, rows: &Range<usize>, keys: &Range<usize>) -> View {
         let inner = self.interval(b, rows.end - 1).start..self.interval(b, rows.start).end;
-        let full = inner.start <= keys.start && keys.end <= inner.end;
+        // A dense bias may hide any pair; looking for one would take as long as hiding it.
+        let hides = matches!(self.attention.bias.0, Kind::Dense(_));
+        let full = inner.start <= keys.start && keys.end <= inner.end && !hides;
         if self.attention.mask.keep.is_empty() {
             return if full { View::Full } else { View::Partial };
         }
@@ -110,7 +140,18 @@ impl<'a> Scores<'a> {
 
     /// Whether query i sees key j.
     pub fn visible(&self, b: usize, h: usize, i: usize, j: usize) -> bool {
-        self.interval(b, i).contains(&j) && (0..self.attention.mask.keep.len()).all(|part| self.keep(part, b, h, i)[j])
+        self.interval(b, i).contains(&j)
+            && (0..self.attention.mask.keep.len()).all(|part| self.keep(part, b, h, i)[j])
+            && self.dense_bias(b, h, i).is_none_or(|bias| bias[j] > f32::MIN || bias[j].is_nan())
+    }
+
+    /// A row of a dense bias.
+    #[inline(always)]
+    fn dense_bias(&self, b: usize, h: usize, i: usize) -> Option<&'a [f32]> {
+        let attention: &'a Attention = self.attention;
+        let Kind::Dense(bias) = &attention.bias.0 else { return None };
+        let start = self.row_start(bias.dim(), b, h, i);
+        Some(&bias.as_slice().expect("biases are stored in standard layout")[start..start + self.keys])
     }
 
     /// A row of a keep-array.
@@ -123,7 +164,13 @@ impl<'a> Scores<'a> {
 
     /// Where row (b, h, i) starts in an array over the scores whose axes of length 1 are shared.
     #[inline(always)]
-    pub fn row_start(&self, (batch, heads, rows, _): (usize, usize, usize, usize), b: usize, h: usize, i: usize) -> usize {
+    pub fn row_start(
+        &self,
+        (batch, heads, rows, _): (usize, usize, usize, usize),
+        b: usize,
+        h: usize,
+        i: usize,
+    ) -> usize {
         let pick = |index: usize, len: usize| if len == 1 { 0 } else { index };
         ((pick(b, batch) * heads + pick(h, heads)) * rows + pick(i, rows)) * self.keys
     }
@@ -143,12 +190,12 @@ impl<'a> Scores<'a> {
     }
 
     /// Shaw's table for head h: [distances, D].
-    pub fn shaw(&self, h: usize) -> Option<Matrix<'a>> {
+    pub fn shaw_table(&self, h: usize) -> Option<ArrayView2<'a, f32>> {
         let attention: &'a Attention = self.attention;
         match &attention.bias.0 {
             Kind::Shaw(table) => {
                 let head = if table.dim().0 == 1 { 0 } else { h };
-                Some(Matrix::new(&table.view().insert_axis(Axis(0)), 0, head))
+                Some(table.view().index_axis_move(Axis(0), head))
             }
             _ => None,
         }
@@ -187,10 +234,9 @@ impl<'a> Scores<'a> {
                 self.distances(b, i, first, row.len(), table.len()).add(table, row);
             }
             Kind::Shaw(_) => self.distances(b, i, first, row.len(), relative.len()).add(relative, row),
-            Kind::Dense(bias) => {
-                let start = self.row_start(bias.dim(), b, h, i) + first;
-                let bias = &bias.as_slice().expect("biases are stored in standard layout")[start..start + row.len()];
-                row.iter_mut().zip(bias).for_each(|(s, b)| *s += b);
+            Kind::Dense(_) => {
+                let bias = self.dense_bias(b, h, i).expect("it is dense");
+                row.iter_mut().zip(&bias[first..]).for_each(|(s, b)| *s += b);
             }
         }
     }
@@ -212,18 +258,23 @@ impl<'a> Scores<'a> {
         first as f32 - self.position(b, i) as f32
     }
 
-    /// Sets to −∞ what query i does not see among the keys from `first` on.
+    /// Sets to `value` what query i does not see among the keys from `first` on.
     #[inline(always)]
-    pub fn hide(&self, b: usize, h: usize, i: usize, first: usize, row: &mut [f32]) {
+    pub fn hide(&self, b: usize, h: usize, i: usize, first: usize, row: &mut [f32], value: f32) {
         let seen = self.interval(b, i);
         let clip = |key: usize| key.saturating_sub(first).min(row.len());
         let (start, end) = (clip(seen.start), clip(seen.end));
-        row[..start].fill(f32::NEG_INFINITY);
-        row[end.max(start)..].fill(f32::NEG_INFINITY);
+        row[..start].fill(value);
+        row[end.max(start)..].fill(value);
         for part in 0..self.attention.mask.keep.len() {
             let keep = &self.keep(part, b, h, i)[first..first + row.len()];
             for (s, keep) in row.iter_mut().zip(keep) {
-                *s = if *keep { *s } else { f32::NEG_INFINITY };
+                *s = if *keep { *s } else { value };
+            }
+        }
+        if let Some(bias) = self.dense_bias(b, h, i) {
+            for (s, bias) in row.iter_mut().zip(&bias[first..]) {
+                *s = if *bias <= f32::MIN { value } else { *s };
             }
         }
     }

@@ -52,7 +52,10 @@ impl Shape {
 
     /// Floating-point operations of the two products of the forward pass.
     pub fn flops(&self) -> f64 {
-        [2, self.batch, self.heads, self.queries, self.keys, self.dim + self.value_dim].iter().map(|x| *x as f64).product()
+        [2, self.batch, self.heads, self.queries, self.keys, self.dim + self.value_dim]
+            .iter()
+            .map(|x| *x as f64)
+            .product()
     }
 
     /// Shape of the output.
@@ -75,11 +78,7 @@ impl Shape {
 
 /// `got` must be `expected`.
 pub(crate) fn expect(what: &'static str, expected: &[usize], got: &[usize]) -> Result<(), Error> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(Error::Shape { what, expected: expected.to_vec(), got: got.to_vec() })
-    }
+    if expected == got { Ok(()) } else { Err(Error::Shape { what, expected: expected.to_vec(), got: got.to_vec() }) }
 }
 
 /// `start..end` must lie within `0..limit`.

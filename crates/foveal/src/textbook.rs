@@ -18,16 +18,16 @@ use crate::{Attention, Error};
 /// | q [T, D], k [S, D], v [S, Dv] | q [B, T, D], … | q [B, H, T, D], … |
 /// | weights [T, S] | weights [B, T, S] | weights [B, H, T, S] |
 ///
-/// The mask is either [T, S], for all sequences and heads alike, or has as many axes as the weights, of which all but the
-/// last may have length 1 and are then shared. So a [`padding_mask`] [B, S] goes in as [B, 1, S] with a batch, and as
-/// [B, 1, 1, S] with heads. A query that sees nothing gets a zero output and zero weights.
+/// The mask is either [T, S], for all sequences and heads alike, or has as many axes as the weights, of which all but
+/// the last may have length 1 and are then shared. So a [`padding_mask`] [B, S] goes in as [B, 1, S] with a batch, and
+/// as [B, 1, 1, S] with heads. A query that sees nothing gets a zero output and zero weights.
 ///
 /// # Errors
 /// If the shapes do not fit together.
 ///
 /// The example to compute by hand. Row 0: scores [2, 0, 1], scaled by 1/√4: [1, 0, 0.5].
 /// ```
-/// use foveal::textbook::scaled_dot_product_attention;
+/// use foveal::scaled_dot_product_attention;
 /// use ndarray::{ArrayView1, array};
 ///
 /// let q = array![[1., 0., 1., 0.], [0., 1., 0., 1.], [1., 1., 0., 0.]];
@@ -70,8 +70,7 @@ pub fn scaled_dot_product_attention<'a, D: Sequences>(
 /// counts, 0 if there is none: this is the mask of one sequence.
 ///
 /// ```
-/// use foveal::Align;
-/// use foveal::textbook::{causal_mask, scaled_dot_product_attention};
+/// use foveal::{Align, causal_mask, scaled_dot_product_attention};
 /// use ndarray::array;
 ///
 /// let mask = causal_mask(3, 3, &Align::Last);
@@ -96,7 +95,7 @@ pub fn causal_mask(queries: usize, keys: usize, align: &Align) -> Array2<bool> {
 /// If a length is more than `keys`.
 ///
 /// ```
-/// use foveal::textbook::padding_mask;
+/// use foveal::padding_mask;
 /// use ndarray::array;
 ///
 /// let mask = padding_mask(&[3, 1], 4)?;

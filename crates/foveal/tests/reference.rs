@@ -38,8 +38,11 @@ fn gradient<D: Dimension>(
     ArrayD::from_shape_vec(x.shape(), (0..x.len()).map(|n| derivative(step, |by| flat(n, by))).collect()).unwrap()
 }
 
-/// dq, dk, dv of the loss Σ dout·out, and dbias if the bias can be made anew from a shifted array.
-fn check(name: &str, sizes: Sizes, attention: &Attention, bias: Option<(&ArrayD<f32>, &dyn Fn(ArrayD<f32>) -> Bias)>) {
+/// Makes a bias of an array.
+type Make<'a> = &'a dyn Fn(ArrayD<f32>) -> Bias;
+
+/// dq, dk, dv of the loss Σ dout·out, and dbias, for which the bias is made anew from shifted arrays.
+fn check(name: &str, sizes: Sizes, attention: &Attention, bias: Option<(&ArrayD<f32>, Make)>) {
     let [q, k, v, dout] = &arrays(sizes);
     let attention = match &bias {
         Some((made_of, make)) => attention.clone().bias(make((*made_of).clone())),
@@ -113,7 +116,7 @@ fn gradients_of_every_bias() {
             ("causal and padding", Attention::new().mask(Mask::causal().and(Mask::padding([s, s - 1])))),
         ];
         for (option, attention) in options {
-            let check = |bias: &str, made_of: ArrayD<f32>, make: &dyn Fn(ArrayD<f32>) -> Bias| {
+            let check = |bias: &str, made_of: ArrayD<f32>, make: Make| {
                 check(&format!("{name}, {option}, {bias}"), sizes, &attention, Some((&made_of, make)));
             };
             check("ALiBi", grid(21, &[h]), &|slopes| Bias::alibi_with(slopes.into_raw_vec_and_offset().0));

@@ -240,7 +240,11 @@ impl Work {
             }
             Kind::Map | Kind::Tile => {
                 let lse = attention.forward(&qkv.q, &qkv.k, &qkv.v)?.lse;
-                if spec.kind == Kind::Map { Work::Map { attention, qkv, lse } } else { Work::Tile { attention, qkv, lse } }
+                if spec.kind == Kind::Map {
+                    Work::Map { attention, qkv, lse }
+                } else {
+                    Work::Tile { attention, qkv, lse }
+                }
             }
             Kind::FmaPeak | Kind::ReadBandwidth => unreachable!("returned above"),
         })

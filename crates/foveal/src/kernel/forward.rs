@@ -56,12 +56,13 @@ pub struct Forward<'a> {
 /// The parts of the scratch for blocks of `n` rows.
 pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize; 8] {
     let wide = value_dim.next_multiple_of(2 * LINE);
+    let keys = KEYS.min(scores.keys().next_multiple_of(2 * LINE));
     [
         n * dim,
         n * wide,
-        KEYS * dim,
-        KEYS * wide,
-        MAX_ROWS * STRIDE,
+        keys * dim,
+        keys * wide,
+        MAX_ROWS.min(n) * STRIDE,
         2 * n,
         n * rows::shaw_width(scores),
         (scores.shaw_distances().next_multiple_of(2 * LINE) * dim).max(dim),
@@ -89,7 +90,8 @@ impl Kernel for Forward<'_> {
         while tile.start < end {
             tile.end = (tile.start + KEYS).min(end);
             let groups = (0..n).step_by(S::ROWS).map(|r0| r0..(r0 + S::ROWS).min(n));
-            let mut seen = groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
+            let mut seen =
+                groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
             if seen.peek().is_none() {
                 tile.start += KEYS;
                 continue;
@@ -97,7 +99,7 @@ impl Kernel for Forward<'_> {
             let in_place = v.block(tile.clone()).filter(|_| thin && v.cols().is_multiple_of(S::LANES));
             let values = match in_place {
                 Some(data) => Right { data, panel: PANEL * S::LANES, step: v.cols() },
-                None => pack::rows::<S>(v, tile.clone(), v_packed),
+                None => pack::rows::<S>(v, tile.clone(), 1.0, v_packed),
             };
             let keys = (!thin).then(|| pack::columns(simd, k, tile.clone(), scores.scale, k_packed));
             let mut finite = None;
@@ -114,7 +116,7 @@ impl Kernel for Forward<'_> {
 
                 for r in group.clone() {
                     let row = &mut s[(r - r0) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
-                    rows::finish::<S>(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row);
+                    rows::finish(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
                     let new = max[r].max(softmax::largest(simd, row));
                     if new > max[r] {
                         let shrink = (max[r] - new).exp();
@@ -129,6 +131,9 @@ impl Kernel for Forward<'_> {
                     }
                 }
 
+                if wide == 0 {
+                    continue;
+                }
                 let skip = part.first - tile.start;
                 let acc = &mut acc[r0 * wide..];
                 if part.view == View::Partial && !*finite.get_or_insert_with(|| pack::all_finite(values.data)) {
@@ -151,11 +156,12 @@ impl Kernel for Forward<'_> {
 
         for r in 0..n {
             let (h, i) = block.at(r);
-            let (factor, log) = if sum[r] == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum[r], max[r] + sum[r].ln()) };
+            let (factor, log) =
+                if sum[r] == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum[r], max[r] + sum[r].ln()) };
             // SAFETY: each row belongs to one block, and each block to one task.
             unsafe {
-                out.write(out_b, h, i, factor, &acc[r * wide..][..v.cols()]);
-                lse.write(out_b, h, i, 1.0, &[log]);
+                out.update((out_b, h, i), 0, &acc[r * wide..][..v.cols()], |_, x| factor * x);
+                lse.write((out_b, h, i), 0, &[log]);
             }
         }
     }

@@ -59,12 +59,18 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
     if m == 0 || vectors == 0 {
         return;
     }
-    let last = k.saturating_sub(1);
+    if k == 0 {
+        if store == Store::Set {
+            (0..m).for_each(|i| c.data[i * c.row..][..vectors * S::LANES].fill(0.0));
+        }
+        return;
+    }
+    let last = k - 1;
     let panels = vectors.div_ceil(PANEL);
     let tail = vectors - (panels - 1) * PANEL;
-    assert!(k == 0 || (m - 1) * a.row + last * a.step < a.data.len());
-    assert!(k == 0 || (panels - 1) * b.panel + last * b.step + tail * S::LANES <= b.data.len());
-    assert!(panels == 1 || k == 0 || (panels - 2) * b.panel + last * b.step + PANEL * S::LANES <= b.data.len());
+    assert!((m - 1) * a.row + last * a.step < a.data.len());
+    assert!((panels - 1) * b.panel + last * b.step + tail * S::LANES <= b.data.len());
+    assert!(panels == 1 || (panels - 2) * b.panel + last * b.step + PANEL * S::LANES <= b.data.len());
     assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
 
     for p in 0..panels {

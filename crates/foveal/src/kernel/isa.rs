@@ -55,7 +55,9 @@ impl Isa {
         static FORCED: OnceLock<Result<Option<Isa>, Error>> = OnceLock::new();
         let wanted = match wish {
             Some(isa) => Some(isa),
-            None => FORCED.get_or_init(|| std::env::var("FOVEAL_ISA").ok().map(|name| Isa::parse(&name)).transpose()).clone()?,
+            None => FORCED
+                .get_or_init(|| std::env::var("FOVEAL_ISA").ok().map(|name| Isa::parse(&name)).transpose())
+                .clone()?,
         };
         match wanted {
             Some(wanted) if wanted > Isa::best() => Err(Error::Isa { wanted, best: Isa::best() }),

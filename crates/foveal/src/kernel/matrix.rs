@@ -45,7 +45,8 @@ impl<'a> Matrix<'a> {
     pub fn row(&self, i: usize) -> Option<&'a [f32]> {
         assert!(i < self.rows);
         // SAFETY: row i lies within the array (asserted), its `cols` values are contiguous, and the array is borrowed for 'a.
-        (self.col == 1).then(|| unsafe { std::slice::from_raw_parts(self.ptr.offset(i as isize * self.row), self.cols) })
+        (self.col == 1)
+            .then(|| unsafe { std::slice::from_raw_parts(self.ptr.offset(i as isize * self.row), self.cols) })
     }
 
     /// The rows `range`, if they lie next to each other without gaps.
@@ -85,10 +86,11 @@ pub struct Rows<'a> {
     ptr: *mut f32,
     dim: [usize; 4],
     strides: [isize; 4],
+    standard: bool,
     array: PhantomData<&'a mut f32>,
 }
 
-// SAFETY: a `Rows` is an exclusive borrow whose only access, `write` and `add`, leaves it to the caller that no row is
+// SAFETY: a `Rows` is an exclusive borrow whose only access is by methods that leave it to the caller that no row is
 // accessed by two threads at once.
 unsafe impl Send for Rows<'_> {}
 // SAFETY: as above.
@@ -99,31 +101,75 @@ impl<'a> Rows<'a> {
         let (b, h, t, d) = array.dim();
         let mut strides = [0; 4];
         strides.copy_from_slice(array.strides());
-        Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, array: PhantomData }
+        let standard = array.is_standard_layout();
+        Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, standard, array: PhantomData }
     }
 
-    /// Writes row (b, h, i) as factor·values.
+    /// Writes values into row (b, h, i), from column `first` on.
     ///
     /// # Safety
-    /// No other thread may access this row at the same time.
+    /// No other thread may access these values at the same time.
     #[inline(always)]
-    pub unsafe fn write(&self, b: usize, h: usize, i: usize, factor: f32, values: &[f32]) {
-        assert!(b < self.dim[0] && h < self.dim[1] && i < self.dim[2] && values.len() == self.dim[3]);
+    pub unsafe fn write(&self, at: (usize, usize, usize), first: usize, values: &[f32]) {
+        // SAFETY: passed on.
+        unsafe { self.update(at, first, values, |_, new| new) }
+    }
+
+    /// Replaces values of row (b, h, i), from column `first` on, by a function of the old and the new.
+    ///
+    /// # Safety
+    /// No other thread may access these values at the same time.
+    #[inline(always)]
+    pub unsafe fn update(
+        &self,
+        at: (usize, usize, usize),
+        first: usize,
+        values: &[f32],
+        join: impl Fn(f32, f32) -> f32,
+    ) {
+        let (b, h, i) = at;
+        assert!(b < self.dim[0] && h < self.dim[1] && i < self.dim[2] && first + values.len() <= self.dim[3]);
         if values.is_empty() {
             return;
         }
-        let at = [b, h, i].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
-        // SAFETY: the row lies within the array (asserted), which is borrowed for 'a; nobody else accesses it.
+        let at = [b, h, i, first].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
+        // SAFETY: the values lie within the array (asserted), which is borrowed for 'a; nobody else accesses them.
         unsafe {
             let row = self.ptr.offset(at);
             if self.strides[3] == 1 {
                 let row = std::slice::from_raw_parts_mut(row, values.len());
-                row.iter_mut().zip(values).for_each(|(x, value)| *x = factor * value);
+                row.iter_mut().zip(values).for_each(|(x, value)| *x = join(*x, *value));
             } else {
                 for (j, value) in values.iter().enumerate() {
-                    *row.offset(j as isize * self.strides[3]) = factor * value;
+                    let x = row.offset(j as isize * self.strides[3]);
+                    *x = join(*x, *value);
                 }
             }
         }
     }
+
+    /// The rows `rows` of head (b, h) as one slice. The array must be in standard layout.
+    ///
+    /// # Safety
+    /// No other thread may access these rows while the slice lives, and the caller may hold no other slice of them.
+    #[inline(always)]
+    pub unsafe fn block(&self, b: usize, h: usize, rows: Range<usize>) -> &'a mut [f32] {
+        let [batch, heads, tokens, dim] = self.dim;
+        assert!(b < batch && h < heads && rows.start <= rows.end && rows.end <= tokens);
+        assert!(self.standard);
+        // SAFETY: in standard layout the rows follow each other without gaps and lie within the array (asserted), which is
+        // borrowed for 'a; nobody else accesses them.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.ptr.add(((b * heads + h) * tokens + rows.start) * dim),
+                rows.len() * dim,
+            )
+        }
+    }
+}
+
+/// For [`Rows::update`].
+#[inline(always)]
+pub fn add(old: f32, new: f32) -> f32 {
+    old + new
 }

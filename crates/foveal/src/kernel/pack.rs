@@ -13,7 +13,7 @@ pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32,
     let (k, width) = (m.cols(), PANEL * S::LANES);
     let panel = width * k;
     let mut first = 0;
-    while first < range.len() {
+    while k > 0 && first < range.len() {
         let dst = &mut dst[first / width * panel + first % width..];
         let rows = (range.len() - first).min(S::LANES);
         // Whole blocks of LANES × LANES go through registers, the ragged rest value by value.
@@ -52,10 +52,10 @@ fn whole_rows<S: Simd>(m: Matrix, first: usize, values: usize) -> Option<(*const
     Some((start, distance / size_of::<f32>() / (S::LANES - 1)))
 }
 
-/// Rows `range` of `m` as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
+/// Rows `range` of `m`, scaled, as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
 /// sets of the L1 cache where rows read in place would use half of them. Values past the last column are zero.
 #[inline(always)]
-pub fn rows<'a, S: Simd>(m: Matrix, range: Range<usize>, dst: &'a mut [f32]) -> Right<'a> {
+pub fn rows<'a, S: Simd>(m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
     let width = PANEL * S::LANES;
     let panel = width * range.len();
     let cols = m.cols();
@@ -65,13 +65,10 @@ pub fn rows<'a, S: Simd>(m: Matrix, range: Range<usize>, dst: &'a mut [f32]) -> 
             let dst = &mut dst[p * panel + n * width..][..width];
             let count = (cols - first).min(width);
             match row {
-                Some(row) if count == width => dst.copy_from_slice(&row[first..first + width]),
-                Some(row) => {
-                    dst[..count].copy_from_slice(&row[first..first + count]);
-                    dst[count..].fill(0.0);
-                }
-                None => dst.iter_mut().enumerate().for_each(|(j, x)| *x = if j < count { m.get(i, first + j) } else { 0.0 }),
+                Some(row) => dst.iter_mut().zip(&row[first..first + count]).for_each(|(x, value)| *x = scale * value),
+                None => dst[..count].iter_mut().enumerate().for_each(|(j, x)| *x = scale * m.get(i, first + j)),
             }
+            dst[count..].fill(0.0);
         }
     }
     Right { data: &dst[..cols.div_ceil(width) * panel], panel, step: width }

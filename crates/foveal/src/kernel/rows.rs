@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::ArrayView4;
+use ndarray::{ArrayView4, Axis};
 
 use super::gemm::{Left, Out, Right, Store};
 use super::matrix::Matrix;
@@ -97,8 +97,9 @@ pub fn gather<'a>(q: &ArrayView4<'a, f32>, block: &Block, dst: &'a mut [f32]) ->
 #[inline(always)]
 pub fn relative<S: Simd>(simd: S, scores: &Scores, block: &Block, q: &[f32], packed: &mut [f32], dst: &mut [f32]) {
     for h in block.heads.clone() {
-        let Some(table) = scores.shaw(h) else { return };
-        let (distances, dim, width) = (scores.shaw_distances(), table.cols(), shaw_width(scores));
+        let Some(table) = scores.shaw_table(h) else { return };
+        let ((distances, dim), width) = (table.dim(), shaw_width(scores));
+        let table = Matrix::new(&table.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
         let b = pack::columns(simd, table, 0..distances, scores.scale, packed);
         let n = block.rows.len();
         let first = (h - block.heads.start) * n;
@@ -135,7 +136,15 @@ pub fn products<S: Simd>(simd: S, q: Left, rows: usize, keys: Right, tile: usize
 
 /// The same for a few rows, as dot products with the keys as they lie: packing would cost more than it saves.
 #[inline(always)]
-pub fn thin_products<S: Simd>(simd: S, q: &[f32], k: Matrix, scale: f32, part: &Part, buffer: &mut [f32], s: &mut [f32]) {
+pub fn thin_products<S: Simd>(
+    simd: S,
+    q: &[f32],
+    k: Matrix,
+    scale: f32,
+    part: &Part,
+    buffer: &mut [f32],
+    s: &mut [f32],
+) {
     let dim = k.cols();
     for n in 0..part.len {
         let key = match k.row(part.first + n) {
@@ -152,17 +161,28 @@ pub fn thin_products<S: Simd>(simd: S, q: &[f32], k: Matrix, scale: f32, part: &
 }
 
 /// Softcap, bias and mask on the products of row r with the keys of `part`; what is left of the last vector is hidden.
+/// The scores as they are between softcap and bias go to `capped`, if asked for.
 #[inline(always)]
-pub fn finish<S: Simd>(scores: &Scores, block: &Block, r: usize, part: &Part, relative: &[f32], row: &mut [f32]) {
+pub fn finish(
+    scores: &Scores,
+    block: &Block,
+    r: usize,
+    part: &Part,
+    relative: &[f32],
+    row: &mut [f32],
+    capped: Option<&mut [f32]>,
+) {
     let (h, i) = block.at(r);
     let (seen, rest) = row.split_at_mut(part.len);
     if scores.changes() {
         scores.cap(seen);
+        if let Some(capped) = capped {
+            capped[..part.len].copy_from_slice(seen);
+        }
         scores.add_bias(block.b, h, i, part.first, relative, seen);
     }
     if part.view == View::Partial {
-        scores.hide(block.b, h, i, part.first, seen);
+        scores.hide(block.b, h, i, part.first, seen, f32::NEG_INFINITY);
     }
     rest.fill(f32::NEG_INFINITY);
-    debug_assert_eq!(row.len() % S::LANES, 0);
 }

@@ -47,5 +47,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
 /// 2ᶠ ≈ Σ cᵢ fⁱ on [0, 1): the degree-5 minimax polynomial of the relative error, 7.5e-8 before rounding.
 #[expect(clippy::excessive_precision, reason = "the f64 solution, so that a reader can reproduce it")]
-pub const EXP2: [f32; 6] =
-    [0.999_999_925_063_84, 0.693_153_073_194_58, 0.240_153_617_069_34, 0.055_826_318_013_98, 0.008_989_340_109_64, 0.001_877_576_676_23];
+pub const EXP2: [f32; 6] = [
+    0.999_999_925_063_84,
+    0.693_153_073_194_58,
+    0.240_153_617_069_34,
+    0.055_826_318_013_98,
+    0.008_989_340_109_64,
+    0.001_877_576_676_23,
+];

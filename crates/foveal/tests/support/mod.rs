@@ -1,5 +1,6 @@
 //! Seeded random arrays and comparisons, shared by the integration tests.
 #![allow(dead_code, reason = "each test file compiles its own copy and uses a part of it")]
+#![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
 use ndarray::{Array, Array4, ArrayD, ArrayView, ArrayViewD, Dimension, IntoDimension};
 
@@ -91,8 +92,8 @@ pub fn assert_close_f64(what: &str, got: ArrayViewD<f64>, want: ArrayViewD<f64>,
     if let Some((at, e)) = worst.filter(|(_, e)| **e > 1.0) {
         let (g, w) = (got[at.clone()], want[at.clone()]);
         panic!(
-            "{what}: {wrong} of {} elements differ; worst at {:?}: got {g:e}, want {w:e}, off by {:e} = {e:.1} times the \
-             tolerance {abs:e} + {rel:e}·|want|",
+            "{what}: {wrong} of {} elements differ; worst at {:?}: got {g:e}, want {w:e}, off by {:e} = {e:.1} times \
+             the tolerance {abs:e} + {rel:e}·|want|",
             excesses.len(),
             at.slice(),
             (g - w).abs(),
