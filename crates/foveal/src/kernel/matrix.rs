@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use ndarray::{ArrayView4, ArrayViewMut4};
 
+use super::simd::Simd;
+use crate::scratch::LINE;
+
 /// A matrix to read: `rows` × `cols` values at the strides `row` and `col`.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
@@ -66,6 +69,16 @@ impl<'a> Matrix<'a> {
         assert!(i < self.rows && j < self.cols);
         // SAFETY: (i, j) lies within the array.
         unsafe { *self.ptr.offset(i as isize * self.row + j as isize * self.col) }
+    }
+
+    /// Asks for the rows `range`, as far as there are any, to be brought near.
+    #[inline(always)]
+    pub fn prefetch<S: Simd>(&self, simd: S, range: Range<usize>) {
+        for i in range.start..range.end.min(self.rows) {
+            for first in (0..self.cols).step_by(LINE) {
+                simd.prefetch(self.ptr.wrapping_offset(i as isize * self.row + first as isize * self.col));
+            }
+        }
     }
 
     /// Copies row i to the start of `dst` and fills the rest with zeros.

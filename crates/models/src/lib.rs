@@ -1,0 +1,1 @@
+//! Transformer models whose every attention can be looked at.
