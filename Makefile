@@ -1,21 +1,43 @@
 # What there is to do here. `make help` lists it.
 
 CARGO ?= cargo
-# The comparison's Python packages. Set PYTHON to one that has them already, and nothing is installed.
-VENV := .venv-bench
 # Passed on: make compare ARGS="--only backward --rounds 5"
 ARGS ?=
+# The comparison's Python packages. Set PYTHON to one that has them already, and nothing is installed.
+VENV := .venv-bench
 
-.PHONY: help test fmt bench compare
+.PHONY: help test fmt lint rust-test examples doc bench compare
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-test: ## all tests and doc examples
-	$(CARGO) test --workspace
+test: fmt lint rust-test examples ## format, lints, all tests, doc examples, examples
 
-fmt: ## the one format
-	$(CARGO) fmt --all
+fmt:
+	$(CARGO) fmt --all --check
+
+lint:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# nextest runs test binaries side by side; it knows no doc examples.
+rust-test:
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  $(CARGO) nextest run --workspace; \
+	else \
+	  $(CARGO) test --workspace --lib --bins --tests; \
+	fi
+	$(CARGO) test --workspace --doc
+
+examples:
+	@for example in crates/foveal/examples/*.rs; do \
+	  name=$$(basename $$example .rs); echo "example $$name"; \
+	  $(CARGO) run --quiet --package foveal --example $$name >/dev/null || exit 1; \
+	done
+
+doc: ## the documentation, with its formulas, in target/doc/foveal
+	RUSTDOCFLAGS="--html-in-header $(CURDIR)/docs/katex.html -D warnings" $(CARGO) doc --workspace --no-deps
+	@test -d target/doc/katex || (cd target/doc && npm pack --silent katex >/dev/null && tar xzf katex-*.tgz \
+	  && mv package/dist katex && rm -r package katex-*.tgz)
 
 bench: ## the engine alone, against the limits of the machine
 	$(CARGO) bench -p foveal --bench engine -- $(ARGS)

@@ -40,6 +40,11 @@ class Work:
     most: float | None = None  # highest value, in `unit`
     unit: str = "ms"
 
+    @property
+    def nanoseconds(self) -> float:
+        """Of its unit of time."""
+        return {"µs": 1e3, "ms": 1e6}[self.unit]
+
 
 @dataclass
 class Row:
@@ -183,11 +188,12 @@ class Comparison:
                 self.remark(f"{work.name}: foveal: {error}")
                 self.broken = True
                 return
-            turns = {}
+            turns, absent = {}, {}
             for key in [key for key in work.rivals if key in self.rivals]:
                 try:
                     turns[key] = self.loaded(self.rivals[key], request, arrays)
                 except (Failed, oracle.Wrong) as error:
+                    absent[self.rivals[key].name] = f"not timed: {error}"
                     self.remark(f"{work.name}: {self.rivals[key].name} is not timed: {error}")
         everyone = [ours, *turns.values(), *(turn for turn in (plain, limit) if turn)]
         disturbed = measure(everyone, self.rounds)
@@ -195,6 +201,8 @@ class Comparison:
         if disturbed > total // 10:
             self.remark(f"{work.name}: the machine was busy with something else in {disturbed} of {total} turns")
         self.conclude(work, ours, turns, plain, limit)
+        for name, reason in absent.items():
+            self.add(work, name, statistics.median(ours.times) / work.nanoseconds, rounds=len(ours.times), way=reason)
 
     def loaded(self, worker: Worker, request: dict, arrays: dict[str, np.ndarray]) -> Turn:
         """The work loaded and its answer checked."""
@@ -206,7 +214,7 @@ class Comparison:
         return Turn(worker, reply)
 
     def conclude(self, work: Work, ours: Turn, rivals: dict[str, Turn], plain: Turn | None, limit: Turn | None) -> None:
-        unit = 1e3 if work.unit == "µs" else 1e6
+        unit = work.nanoseconds
         time = statistics.median(ours.times) / unit
         share = factor = None
         if limit:

@@ -15,9 +15,9 @@ use crate::{Error, backward, forward, weights};
 
 /// Attention and its options. Made once, used on any arrays.
 ///
-/// $$ \mathrm{out}_i = \sum_j w_{ij} v_j, \qquad w_{ij} = e^{s_{ij} - \mathrm{lse}_i}, \qquad
+/// $$ out_i = \sum_j w_{ij} v_j, \qquad w_{ij} = e^{s_{ij} - lse_i}, \qquad
 ///    s_{ij} = \mathrm{softcap}(\text{scale} \cdot q_i \cdot k_j) + b_{ij}, \qquad
-///    \mathrm{lse}_i = \ln \sum_j e^{s_{ij}} $$
+///    lse_i = \ln \sum_j e^{s_{ij}} $$
 ///
 /// Arrays are `[batch, heads, tokens, dim]` views with any strides, so other layouts need only `permuted_axes`. If `k` and
 /// `v` have fewer heads than `q`, each of theirs serves a group of query heads (grouped and multi-query attention). The

@@ -3,9 +3,9 @@
 //! Whether weight (b, h, i, j) is dropped is a function of the seed and of these four numbers alone. So nothing has to
 //! be stored for the backward pass, and the result does not depend on tiles or threads:
 //!
-//! $$ u = \mathrm{mix}_{32}(\mathrm{mix}_{32}(j + r_0) \oplus r_1), \qquad (r_0, r_1) = \mathrm{mix}_{64}(\text{seed}, b, h, i) $$
+//! $$ u = f(f(j + r_0) \oplus r_1), \qquad (r_0, r_1) = g(\text{seed}, b, h, i) $$
 //!
-//! with weight kept where u ≥ p·2³². mix₆₄ is SplitMix64's finaliser, mix₃₂ a 32-bit finaliser of the same kind with the
+//! with the weight kept where u ≥ p·2³². g is SplitMix64's finaliser, f a 32-bit finaliser of the same kind with the
 //! multipliers that Ellis found to have the lowest bias; both are bijections, and the second compiles to vector code.
 
 use crate::Error;

@@ -1,4 +1,64 @@
 //! Exact attention at hardware speed, and a way to look at all of it.
+//!
+//! $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d}}\right) V $$
+//!
+//! ```
+//! use foveal::{Attention, Mask, Pool};
+//! use ndarray::Array4;
+//!
+//! let (q, k, v) = (Array4::ones((1, 8, 512, 64)), Array4::ones((1, 8, 512, 64)), Array4::ones((1, 8, 512, 64)));
+//! let dout = Array4::ones((1, 8, 512, 64));
+//!
+//! let attention = Attention::new().mask(Mask::causal());      // scale defaults to 1/√d
+//! let fwd = attention.forward(&q, &k, &v)?;                    // .out [B, H, T, Dv] and .lse [B, H, T]
+//! let grads = attention.backward(&q, &k, &v, &fwd, &dout)?;    // .dq, .dk, .dv, and .dbias where there is a bias
+//! let tile = attention.tile(&q, &k, &fwd.lse, (0, 3), 100..116, 0..64)?;   // an exact rectangle of the weights
+//! let map = attention.map(&q, &k, &fwd.lse, (0, 3), 0..512, 0..512, (64, 64), Pool::Max)?; // a picture of all of them
+//! # Ok::<(), foveal::Error>(())
+//! ```
+//!
+//! # What it does
+//! - **Exact, in O(n) memory, in both directions.** The n × n matrix of weights is never stored. What is kept of each row
+//!   is its log-sum-exp, from which any weight can be had again: w = exp(s − lse). That is how [`Attention::backward`]
+//!   works, and how [`Attention::tile`] and [`Attention::map`] show any part of the matrix at any zoom.
+//! - **Every option everywhere.** [`Mask`]s (causal, window, padding, dense, and all of them together), [`Bias`]es (ALiBi,
+//!   T5, Shaw, dense) with the gradients of what is learned, softcap, dropout, grouped heads, unequal dimensions and
+//!   lengths: in forward, backward, weights, tile, map and decode alike. No combination falls back to an n × n path.
+//! - **Fast.** Kernels for AVX-512, AVX2 and any other machine, chosen at run time ([`Isa`]); threads by `rayon`, in the
+//!   caller's pool ([`Threads`]).
+//! - **Definite.** Results are the same to the bit for any number of threads. A query that sees nothing gives zeros and
+//!   lse = −∞. NaN in a visible place spreads, in a hidden one it does not. Bad input is an [`Error`], never a panic.
+//!
+//! # How it works
+//! Softmax needs the maximum and the sum of a whole row before it can weigh the first value. Both can be kept up to date
+//! while the keys come in tiles. Let $m$, $\ell$ and $a$ be maximum, sum and weighed values so far:
+//!
+//! $$ m = \max_j s_j, \qquad \ell = \sum_j e^{s_j - m}, \qquad a = \sum_j e^{s_j - m} v_j $$
+//!
+//! A further tile has its own $m'$, and sums taken with the new maximum $m'' = \max(m, m')$. Since
+//! $e^{s - m''} = e^{m - m''} e^{s - m}$, what was there is brought over by one factor:
+//!
+//! $$ m \leftarrow m'', \qquad
+//!    \ell \leftarrow e^{m - m''} \ell + \sum_{j \in \text{tile}} e^{s_j - m''}, \qquad
+//!    a \leftarrow e^{m - m''} a + \sum_{j \in \text{tile}} e^{s_j - m''} v_j $$
+//!
+//! By induction the three are right for the keys seen so far, and at the end
+//! $out = a / \ell$ and $lse = m + \ln \ell$. Both are exact: only the order of the additions is another.
+//!
+//! Backward starts from $p_{ij} = e^{s_{ij} - lse_i}$. With $\partial p_{ij} / \partial s_{il} = p_{ij} (\delta_{jl} - p_{il})$
+//! and $\delta_i = \sum_j p_{ij} (dout_i \cdot v_j) = dout_i \cdot out_i$,
+//!
+//! $$ dv_j = \sum_i p_{ij} dout_i, \qquad ds_{ij} = p_{ij} (dout_i \cdot v_j - \delta_i), \qquad
+//!    dq_i = \text{scale} \sum_j ds_{ij} k_j, \qquad dk_j = \text{scale} \sum_i ds_{ij} q_i $$
+//!
+//! # Precision
+//! All arithmetic is f32; |error| ≤ 1e-5 + 5e-6·|exact| against the [`reference`](mod@reference) in f64 for inputs of size one. Weights and
+//! gradients come from the lse, whose rounding is relative: where scores reach 1,000, weights are good to about 1e-4.
+//!
+//! # Smaller things
+//! [`positional_encoding`], [`Rope`] and [`alibi_slopes`] for positions; [`KvCache`] for generation;
+//! [`scaled_dot_product_attention`], [`causal_mask`] and [`padding_mask`] for arrays of two to four axes as a textbook has
+//! them.
 
 mod attention;
 mod backward;

@@ -6,15 +6,15 @@
 //! $$ x_{ij} = \text{scale} \cdot q_i \cdot k_j, \qquad
 //!    s_{ij} = \mathrm{cap}\tanh(x_{ij} / \mathrm{cap}) + b_{ij}, \qquad
 //!    w_{ij} = \frac{e^{s_{ij} - m_i}}{\sum_{j'} e^{s_{ij'} - m_i}}, \qquad
-//!    \mathrm{out}_i = \sum_j f_{ij} w_{ij} v_j $$
+//!    out_i = \sum_j f_{ij} w_{ij} v_j $$
 //!
 //! with mᵢ = maxⱼ sᵢⱼ, which keeps exp from overflowing, and fᵢⱼ the dropout factor: 0 or 1/(1 − p), and 1 without
 //! dropout. All sums run over the keys that query i sees. The gradients, from dout:
 //!
-//! $$ dw_{ij} = f_{ij} \, \mathrm{dout}_i \cdot v_j, \qquad
+//! $$ dw_{ij} = f_{ij} dout_i \cdot v_j, \qquad
 //!    ds_{ij} = w_{ij} \Bigl( dw_{ij} - \sum_{j'} w_{ij'} dw_{ij'} \Bigr), \qquad
 //!    dx_{ij} = ds_{ij} \bigl( 1 - \tanh^2(x_{ij} / \mathrm{cap}) \bigr) $$
-//! $$ dv_j = \sum_i f_{ij} w_{ij} \, \mathrm{dout}_i, \qquad dq_i = \text{scale} \sum_j dx_{ij} k_j, \qquad
+//! $$ dv_j = \sum_i f_{ij} w_{ij} dout_i, \qquad dq_i = \text{scale} \sum_j dx_{ij} k_j, \qquad
 //!    dk_j = \text{scale} \sum_i dx_{ij} q_i, \qquad db_{ij} = ds_{ij} $$
 //!
 //! Hidden cells are skipped, never multiplied by zero, so that NaN in them goes nowhere.

@@ -1,7 +1,7 @@
 //! What the machine can do at most: multiply-adds in registers, and bytes read from memory.
 //!
 //! Both run on every thread of the rayon pool at once and are timed like any other work, in the same rounds, because the
-//! clock and the memory of a shared machine change from minute to minute.
+//! clock and the memory of a virtual machine change from minute to minute.
 
 use std::hint::black_box;
 
