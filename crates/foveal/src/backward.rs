@@ -2,8 +2,16 @@
 //!
 //! A task owns some tiles of keys and goes over all rows that see them, so dK and dV need no locks. dQ gets something from
 //! every task: the tiles are dealt out to C *chunks*, each chunk collects a dQ of its own, and these are added up in order.
-//! C follows from the shapes alone, never from the number of threads; so do the results, to the bit. The dQ of a chunk
-//! takes memory, so rows come in *stretches* whose C copies stay under 32 MiB, one stretch after the other.
+//! C follows from the shapes alone, never from the number of threads; so do the results, to the bit.
+//!
+//! What shares a gradient takes turns: the query heads of a key head, and with a dense bias all sequences and heads that it is
+//! shared by. Rows come in stretches, too, so that what a task works on stays in L2 and the chunks' dQ stay small.
+//!
+//! ```text
+//! for each turn, for each stretch of rows
+//!   in parallel, for each unit (what shares nothing) and chunk:  its tiles of keys against the stretch
+//!   in parallel, for each unit:                                  dQ ⟵ Σ over chunks
+//! ```
 
 use std::ops::Range;
 
@@ -12,7 +20,7 @@ use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, Axis, s};
 use crate::Error;
 use crate::attention::{Attention, Forward, Gradients};
 use crate::bias::Kind;
-use crate::kernel::backward::{Backward, Inputs, KEYS, RowDots, Targets, part_width, parts};
+use crate::kernel::backward::{Backward, Inputs, KEYS, RowDots, Targets, dq_width, parts};
 use crate::kernel::matrix::{Matrix, Rows, add};
 use crate::kernel::{Isa, dispatch};
 use crate::scores::Scores;
@@ -20,12 +28,14 @@ use crate::scratch::{self, Slot};
 use crate::shape::{Shape, expect};
 use crate::threads::for_each_task;
 
-/// Tasks per stretch, if the shape allows: enough for the threads of a large machine.
+/// Tasks of a turn, if the shape allows: enough for the threads of a large machine.
 const TASKS: usize = 32;
-/// Rows of a stretch at least, lest packing the keys again for each stretch costs more than 1 % of using them.
-const STRETCH: usize = 768;
-/// Values of all chunks' dQ, unless the shortest stretch takes more: 8 MiB, which stay in the last cache.
-const PART_VALUES: usize = 2 << 20;
+/// Keys of a chunk at least, lest joining the chunks costs more than 1 % of what they do.
+const CHUNK: usize = 4 * KEYS;
+/// Values of a stretch's Q and dOut: 384 KiB, and twice that with their packed copies, in L2.
+const STRETCH_VALUES: usize = 96 << 10;
+/// Rows of a stretch at least, lest packing the keys again for each costs more than 1 % of using them.
+const STRETCH: usize = 384;
 
 pub(crate) fn backward(
     attention: &Attention,
@@ -46,7 +56,7 @@ pub(crate) fn backward(
     let cut = Cut::new(&shape, &scores);
     let threads = attention.threads.count(2.5 * shape.flops()).min(cut.tasks()).max(1);
     let mut slots = Vec::new();
-    let slots = scratch::slots(&mut slots, threads, &parts(&scores, shape.dim, shape.value_dim));
+    let slots = scratch::slots(&mut slots, threads, &parts(&scores, cut.stretch, shape.dim, shape.value_dim));
     let delta = row_dots(isa, slots, &dout, &fwd.out);
     let (delta, lse) = (delta.view(), fwd.lse.view());
     let group = shape.group();
@@ -65,24 +75,30 @@ pub(crate) fn backward(
     let mut dense = Array4::zeros(dense_dim);
     let mut tables = Array4::zeros((cut.chunks, 1, heads, entries));
     let mut shaw = Array3::zeros((heads, scores.shaw_distances(), shape.dim));
-    let mut part = Array4::zeros(cut.part());
-    for start in (0..shape.queries).step_by(cut.stretch) {
-        let rows = start..(start + cut.stretch).min(shape.queries);
-        let part_rows = if cut.in_place {
-            dq.view_mut().into_shape_with_order((1, heads, shape.queries, shape.dim)).expect("made in standard layout")
-        } else {
-            part.view_mut()
-        };
-        let targets = Targets {
-            part: Rows::new(part_rows),
-            dk: Rows::new(dk.view_mut()),
-            dv: Rows::new(dv.view_mut()),
-            dense: Rows::new(dense.view_mut()),
-            table: Rows::new(tables.view_mut()),
-        };
-        for_each_task(slots, cut.tasks(), |slot, task| cut.run(isa, inputs, targets, task, rows.clone(), slot));
-        if !cut.in_place {
-            join(slots, &part, rows, &inputs, &mut dq, &mut shaw);
+    let mut part = Array4::zeros(if cut.in_place { (0, 0, 0, 0) } else { (cut.chunks, cut.units(), cut.stretch, cut.width) });
+    for turn in 0..cut.turns() {
+        for start in (0..shape.queries).step_by(cut.stretch) {
+            let rows = start..(start + cut.stretch).min(shape.queries);
+            let targets = Targets {
+                dk: Rows::new(dk.view_mut()),
+                dv: Rows::new(dv.view_mut()),
+                dense: Rows::new(dense.view_mut()),
+                table: Rows::new(tables.view_mut()),
+            };
+            let (part_rows, dq_rows) = (Rows::new(part.view_mut()), Rows::new(dq.view_mut()));
+            for_each_task(slots, cut.tasks(), |slot, task| {
+                let (unit, chunk) = (task / cut.chunks, task % cut.chunks);
+                let (b, h) = cut.head(unit, turn);
+                // SAFETY: these rows of this unit and chunk belong to this task alone, and no other slice of them is held.
+                let dq = unsafe {
+                    if cut.in_place { dq_rows.block(b, h, rows.clone()) } else { part_rows.block(chunk, unit, 0..rows.len()) }
+                };
+                let (chunks, rows) = (cut.chunks, rows.clone());
+                dispatch(isa, Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot });
+            });
+            if !cut.in_place {
+                join(slots, &cut, turn, &part, rows, &inputs, &mut dq, &mut shaw);
+            }
         }
     }
     let dbias = bias_gradient(&scores, &shape, dense, &tables, &shaw);
@@ -92,7 +108,7 @@ pub(crate) fn backward(
 /// How a call is cut into tasks.
 struct Cut {
     shape: Shape,
-    /// Sequences and key heads that one task takes together, because they share a dense bias.
+    /// Sequences and key heads of a unit, which take turns.
     together: (usize, usize),
     chunks: usize,
     /// Rows of a stretch, and values of a row of a chunk's dQ.
@@ -104,55 +120,37 @@ struct Cut {
 
 impl Cut {
     fn new(shape: &Shape, scores: &Scores) -> Cut {
-        let together = match scores.bias() {
-            Kind::Dense(bias) => {
-                let (batch, heads, ..) = bias.dim();
-                (if batch == 1 { shape.batch } else { 1 }, if heads == 1 { shape.kv_heads } else { 1 })
-            }
-            _ => (1, 1),
-        };
+        let mut together = (1, 1);
+        if let Kind::Dense(bias) = scores.bias() {
+            let (batch, heads, ..) = bias.dim();
+            together = (if batch == 1 { shape.batch } else { 1 }, if heads == 1 { shape.kv_heads } else { 1 });
+        }
         let together = (together.0.max(1), together.1.max(1));
-        let units = (shape.batch / together.0) * (shape.kv_heads / together.1);
-        let chunks = TASKS.div_ceil(units.max(1)).min(shape.keys.div_ceil(KEYS)).max(1);
-        let width = part_width(scores, shape.dim);
-        let in_place = chunks == 1 && width == shape.dim;
-        let stretch = PART_VALUES / (chunks * shape.batch * shape.heads * width).max(1);
-        let stretch = if in_place { shape.queries } else { stretch.max(STRETCH).min(shape.queries) }.max(1);
-        Cut { shape: *shape, together, chunks, stretch, width, in_place }
+        let width = dq_width(scores, shape.dim);
+        let stretch = (STRETCH_VALUES / (shape.dim + shape.value_dim)).max(STRETCH).min(shape.queries).max(1);
+        let mut cut = Cut { shape: *shape, together, chunks: 1, stretch, width, in_place: false };
+        cut.chunks = TASKS.div_ceil(cut.units().max(1)).min(shape.keys.div_ceil(CHUNK)).max(1);
+        cut.in_place = cut.chunks == 1 && width == shape.dim;
+        cut
     }
 
-    /// The shape of what the chunks collect.
-    fn part(&self) -> (usize, usize, usize, usize) {
-        if self.in_place {
-            return (0, 0, 0, 0);
-        }
-        (self.chunks, self.shape.batch * self.shape.heads, self.stretch.min(self.shape.queries), self.width)
+    /// Units share nothing with each other.
+    fn units(&self) -> usize {
+        (self.shape.batch / self.together.0) * (self.shape.kv_heads / self.together.1)
     }
 
     fn tasks(&self) -> usize {
-        (self.shape.batch / self.together.0) * (self.shape.kv_heads / self.together.1) * self.chunks
+        self.units() * self.chunks
     }
 
-    /// A task: every `chunks`-th tile of keys, so that under a causal mask all chunks have about the same work.
-    fn run(&self, isa: Isa, inputs: Inputs, targets: Targets, task: usize, rows: Range<usize>, slot: &mut Slot) {
-        let Shape { heads, kv_heads, keys, .. } = self.shape;
-        let (unit, chunk) = (task / self.chunks, task % self.chunks);
-        let across = kv_heads / self.together.1;
-        let (first_b, first_kv) = (unit / across * self.together.0, unit % across * self.together.1);
-        for b in first_b..first_b + self.together.0 {
-            for kv in first_kv..first_kv + self.together.1 {
-                for h in kv * inputs.group..(kv + 1) * inputs.group {
-                    // SAFETY: these heads of this chunk belong to this task alone, and no other slice of them is held.
-                    unsafe { targets.part.block(chunk, b * heads + h, 0..rows.len()) }.fill(0.0);
-                }
-                for start in (chunk * KEYS..keys).step_by(self.chunks * KEYS) {
-                    let (keys, rows) = (start..(start + KEYS).min(keys), rows.clone());
-                    if inputs.scores.any_sees(b, &rows, &keys) {
-                        dispatch(isa, Backward { inputs, targets, chunk, b, kv, keys, rows, slot: &mut *slot });
-                    }
-                }
-            }
-        }
+    fn turns(&self) -> usize {
+        self.together.0 * self.together.1 * self.shape.group()
+    }
+
+    /// The sequence and query head of a unit whose turn it is.
+    fn head(&self, unit: usize, turn: usize) -> (usize, usize) {
+        let (across, heads) = (self.shape.kv_heads / self.together.1, self.together.1 * self.shape.group());
+        (unit / across * self.together.0 + turn / heads, unit % across * heads + turn % heads)
     }
 }
 
@@ -171,24 +169,27 @@ fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f
 }
 
 /// Adds up the chunks of a stretch of rows: dQ, and what Shaw's table gives to dQ and gets from it.
+#[expect(clippy::too_many_arguments, reason = "the state of the loop above")]
 fn join(
     slots: &mut [Slot],
+    cut: &Cut,
+    turn: usize,
     part: &Array4<f32>,
     rows: Range<usize>,
     inputs: &Inputs,
     dq: &mut Array4<f32>,
     shaw: &mut Array3<f32>,
 ) {
-    let (chunks, _, _, width) = part.dim();
-    let (batch, heads, _, dim) = dq.dim();
+    let (chunks, units, _, width) = part.dim();
+    let (_, heads, _, dim) = dq.dim();
     let (dq, shaw) = (Rows::new(dq.view_mut()), Rows::new(shaw.view_mut().insert_axis(Axis(0))));
-    for_each_task(slots, batch * heads, |_, head| {
-        let (b, h) = (head / heads, head % heads);
+    for_each_task(slots, units, |_, unit| {
+        let (b, h) = cut.head(unit, turn);
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
         let out = unsafe { dq.block(b, h, rows.clone()) };
         for (i, out) in out.chunks_exact_mut(dim).enumerate() {
             for chunk in 0..chunks {
-                let row = part.slice(s![chunk, head, i, ..dim]);
+                let row = part.slice(s![chunk, unit, i, ..dim]);
                 let row = row.as_slice().expect("made in standard layout");
                 out.iter_mut().zip(row).for_each(|(x, y)| *x = if chunk == 0 { *y } else { *x + *y });
             }
@@ -198,13 +199,13 @@ fn join(
             let first = width - distances.next_multiple_of(scratch::LINE);
             let mut relative = Array2::<f32>::zeros((rows.len(), distances));
             for chunk in 0..chunks {
-                relative += &part.slice(s![chunk, head, ..rows.len(), first..first + distances]);
+                relative += &part.slice(s![chunk, unit, ..rows.len(), first..first + distances]);
             }
             let to_dq = product(relative.view(), table);
             let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
             out.iter_mut().zip(&to_dq).for_each(|(x, y)| *x += scale * y);
             // SAFETY: as above.
-            let shaw = unsafe { shaw.block(0, head, 0..distances) };
+            let shaw = unsafe { shaw.block(0, b * heads + h, 0..distances) };
             shaw.iter_mut().zip(&to_table).for_each(|(x, y)| *x = add(*x, scale * y));
         }
     });

@@ -6,7 +6,7 @@
 //! $$ u = f(f(j + r_0) \oplus r_1), \qquad (r_0, r_1) = g(\text{seed}, b, h, i) $$
 //!
 //! with the weight kept where u ≥ p·2³². g is SplitMix64's finaliser, f a 32-bit finaliser of the same kind with the
-//! multipliers that Ellis found to have the lowest bias; both are bijections, and the second compiles to vector code.
+//! multipliers that Wellons found by search to have the lowest bias; both are bijections, and the second compiles to vector code.
 
 use crate::Error;
 

@@ -78,19 +78,9 @@ impl<'a> Scores<'a> {
         self.interval(b, rows.start).start.min(end)..end
     }
 
-    /// The rows, counted from the first, that can see something of the keys `part` of `tile`. All of them if `all_seen`.
+    /// The rows, counted from the first, that can see something of the keys `part` of `tile`.
     #[inline(always)]
-    pub fn seeing(
-        &self,
-        b: usize,
-        rows: &Range<usize>,
-        tile: &Range<usize>,
-        part: &Range<usize>,
-        all_seen: bool,
-    ) -> Range<usize> {
-        if all_seen {
-            return 0..rows.len();
-        }
+    pub fn seeing(&self, b: usize, rows: &Range<usize>, tile: &Range<usize>, part: &Range<usize>) -> Range<usize> {
         // Both ends of the intervals grow with the row.
         let first = |seen: &dyn Fn(Range<usize>) -> bool| {
             let (mut low, mut high) = (0, rows.len());
@@ -250,6 +240,14 @@ impl<'a> Scores<'a> {
         let clip = |x: isize| x.clamp(0, len as isize) as usize;
         let (near, far) = (clip(-entry), clip(table as isize - entry));
         Distances { near, far, entry: (entry + near as isize).clamp(0, table as isize) as usize }
+    }
+
+    /// How far the nearest key is that query i may see.
+    #[inline(always)]
+    pub fn nearest(&self, b: usize, i: usize) -> f32 {
+        let (seen, position) = (self.interval(b, i), self.position(b, i));
+        let beyond = (position - seen.end as isize + 1).max(seen.start as isize - position);
+        beyond.max(0) as f32
     }
 
     /// ALiBi's distance of query i from the keys `first`, `first + 1`, …

@@ -31,11 +31,11 @@ fn main() -> Result<()> {
     for (name, spec) in works().iter().filter(|(name, _)| chosen(name)) {
         println!("{name:<44} {}", measured(spec)?);
     }
-    println!("\n{:<44} {:>12}", "memory above inputs and outputs", "MiB");
+    println!();
     for (name, spec) in memory_works().iter().filter(|(name, _)| chosen(name)) {
         let mut work = Work::load(spec, &Source::Random)?;
         let bytes = worker::extra_memory(spec, &mut work)?;
-        println!("{name:<44} {:>12.2}", bytes as f64 / f64::from(1 << 20));
+        println!("{name:<44} {:>8.2} MiB above inputs and outputs", bytes as f64 / f64::from(1 << 20));
     }
     Ok(())
 }
@@ -75,7 +75,10 @@ fn works() -> Vec<(String, Spec)> {
 
 fn memory_works() -> [(&'static str, Spec); 2] {
     let head = [1, 1, 65536, 64];
-    [("forward 1×1×65536×64", Spec::new(Kind::Call, head)), ("backward 1×1×65536×64", Spec::new(Kind::Backward, head))]
+    [
+        ("memory of forward 1×1×65536×64", Spec::new(Kind::Call, head)),
+        ("memory of backward 1×1×65536×64", Spec::new(Kind::Backward, head)),
+    ]
 }
 
 /// The row of the table: time, rate, and share of the limit.

@@ -62,7 +62,7 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn exp2(self, x: __m256) -> __m256 {
         unsafe {
-            // −127 gives the bit pattern of zero. `vmaxps` returns its second operand for NaN, so NaN stays.
+            // Below −126 the result would be subnormal; −127 gives the bit pattern of zero. `vmaxps` returns its second operand for NaN, so NaN stays.
             let x = _mm256_max_ps(_mm256_set1_ps(-127.0), x);
             let floor = _mm256_floor_ps(x);
             let f = _mm256_sub_ps(x, floor);

@@ -61,14 +61,16 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn exp2(self, x: __m512) -> __m512 {
-        // `vreduceps` gives x − ⌊x⌋ (0 for ±∞) and `vscalefps` multiplies by 2^⌊x⌋ (0 for −∞): no clamps are needed.
+        // `vreduceps` gives x − ⌊x⌋ (0 for ±∞) and `vscalefps` multiplies by 2^⌊x⌋. Lanes below −126 are left out, as 0: a
+        // subnormal number costs the processor a hundred cycles, here and wherever it is multiplied. NaN is not below.
         unsafe {
             let f = _mm512_reduce_ps::<1>(x);
             let mut p = _mm512_set1_ps(EXP2[5]);
             for c in EXP2[..5].iter().rev() {
                 p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(*c));
             }
-            _mm512_scalef_ps(p, x)
+            let normal = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, _mm512_set1_ps(-126.0));
+            _mm512_maskz_scalef_ps(normal, p, x)
         }
     }
     #[inline(always)]

@@ -63,7 +63,7 @@ pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize;
         keys * dim,
         keys * wide,
         MAX_ROWS.min(n) * STRIDE,
-        2 * n,
+        (1 + LINE) * n,
         n * rows::shaw_width(scores),
         (scores.shaw_distances().next_multiple_of(2 * LINE) * dim).max(dim),
     ]
@@ -118,17 +118,24 @@ impl Kernel for Forward<'_> {
                     }
                 }
 
+                let span = part.len.next_multiple_of(S::LANES);
+                let mut tile_max = [f32::NEG_INFINITY; MAX_ROWS];
                 for r in group.clone() {
-                    let row = &mut s[(r - r0) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
+                    let row = &mut s[(r - r0) * STRIDE..][..span];
                     rows::finish(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
-                    let new = max[r].max(softmax::largest(simd, row));
-                    if new > max[r] {
-                        let shrink = (max[r] - new).exp();
-                        sum[r] *= shrink;
-                        acc[r * wide..(r + 1) * wide].iter_mut().for_each(|x| *x *= shrink);
+                    tile_max[r - r0] = softmax::largest(simd, row);
+                }
+                for r in group.clone() {
+                    let (old, new) = (max[r], max[r].max(tile_max[r - r0]));
+                    if new > old {
                         max[r] = new;
+                        softmax::scale(simd, &mut sum[r * S::LANES..(r + 1) * S::LANES], old - new);
+                        softmax::scale(simd, &mut acc[r * wide..(r + 1) * wide], old - new);
                     }
-                    sum[r] += softmax::exp(simd, row, new);
+                }
+                for r in group.clone() {
+                    let row = &mut s[(r - r0) * STRIDE..][..span];
+                    softmax::exp(simd, row, max[r], &mut sum[r * S::LANES..(r + 1) * S::LANES]);
                     let (h, i) = block.at(r);
                     if let Some(dropout) = scores.dropout(block.b, h, i) {
                         dropout.apply(part.first, &mut row[..part.len]);
@@ -160,8 +167,8 @@ impl Kernel for Forward<'_> {
 
         for r in 0..n {
             let (h, i) = block.at(r);
-            let (factor, log) =
-                if sum[r] == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum[r], max[r] + sum[r].ln()) };
+            let sum = sum[r * S::LANES..(r + 1) * S::LANES].iter().sum::<f32>();
+            let (factor, log) = if sum == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum, max[r] + sum.ln()) };
             // SAFETY: each row belongs to one block, and each block to one task.
             unsafe {
                 out.update((out_b, h, i), 0, &acc[r * wide..][..v.cols()], |_, x| factor * x);

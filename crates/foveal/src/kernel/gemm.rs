@@ -144,27 +144,49 @@ impl Tile {
                     }
                 }
             }
+            // Four steps at a time: a short loop's exit is foreseen by the branch predictor, a long one's is not.
             let (mut a, mut b) = (self.a, self.b);
-            for _ in 0..self.k {
-                let mut row = [simd.splat(0.0); NV];
-                for v in 0..NV {
-                    row[v] = simd.load(b.add(v * S::LANES));
+            for _ in 0..self.k / 4 {
+                for _ in 0..4 {
+                    self.step(simd, a, b, &mut acc);
+                    (a, b) = (a.wrapping_add(self.a_step), b.wrapping_add(self.b_step));
                 }
-                for i in 0..M {
-                    let x = simd.splat(*a.add(i * self.a_row));
-                    for v in 0..NV {
-                        acc[i][v] = simd.fma(x, row[v], acc[i][v]);
-                    }
-                }
-                for v in 0..NV {
-                    simd.prefetch(b.wrapping_add(PREFETCH * self.b_step + v * S::LANES));
-                }
-                a = a.add(self.a_step);
-                b = b.add(self.b_step);
+            }
+            for _ in 0..self.k % 4 {
+                self.step(simd, a, b, &mut acc);
+                (a, b) = (a.wrapping_add(self.a_step), b.wrapping_add(self.b_step));
             }
             for i in 0..M {
                 for v in 0..NV {
                     simd.store(self.c.add(i * self.c_row + v * S::LANES), acc[i][v]);
+                }
+            }
+        }
+    }
+
+    /// One k.
+    ///
+    /// # Safety
+    /// As for `run`, with `a` and `b` at that k.
+    #[inline(always)]
+    unsafe fn step<S: Simd, const M: usize, const NV: usize>(
+        &self,
+        simd: S,
+        a: *const f32,
+        b: *const f32,
+        acc: &mut [[S::V; NV]; M],
+    ) {
+        // SAFETY: the caller vouches for every address formed here.
+        unsafe {
+            let mut row = [simd.splat(0.0); NV];
+            for v in 0..NV {
+                row[v] = simd.load(b.add(v * S::LANES));
+                simd.prefetch(b.wrapping_add(PREFETCH * self.b_step + v * S::LANES));
+            }
+            for i in 0..M {
+                let x = simd.splat(*a.add(i * self.a_row));
+                for v in 0..NV {
+                    acc[i][v] = simd.fma(x, row[v], acc[i][v]);
                 }
             }
         }

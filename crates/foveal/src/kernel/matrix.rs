@@ -99,7 +99,6 @@ pub struct Rows<'a> {
     ptr: *mut f32,
     dim: [usize; 4],
     strides: [isize; 4],
-    standard: bool,
     array: PhantomData<&'a mut f32>,
 }
 
@@ -114,8 +113,7 @@ impl<'a> Rows<'a> {
         let (b, h, t, d) = array.dim();
         let mut strides = [0; 4];
         strides.copy_from_slice(array.strides());
-        let standard = array.is_standard_layout();
-        Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, standard, array: PhantomData }
+        Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, array: PhantomData }
     }
 
     /// Writes values into row (b, h, i), from column `first` on.
@@ -161,7 +159,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The rows `rows` of head (b, h) as one slice. The array must be in standard layout.
+    /// The rows `rows` of head (b, h) as one slice: they must lie next to each other without gaps.
     ///
     /// # Safety
     /// No other thread may access these rows while the slice lives, and the caller may hold no other slice of them.
@@ -169,15 +167,12 @@ impl<'a> Rows<'a> {
     pub unsafe fn block(&self, b: usize, h: usize, rows: Range<usize>) -> &'a mut [f32] {
         let [batch, heads, tokens, dim] = self.dim;
         assert!(b < batch && h < heads && rows.start <= rows.end && rows.end <= tokens);
-        assert!(self.standard);
-        // SAFETY: in standard layout the rows follow each other without gaps and lie within the array (asserted), which is
-        // borrowed for 'a; nobody else accesses them.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.ptr.add(((b * heads + h) * tokens + rows.start) * dim),
-                rows.len() * dim,
-            )
-        }
+        assert!((dim <= 1 || self.strides[3] == 1) && (tokens <= 1 || self.strides[2] == dim as isize));
+        let at = [b, h, rows.start].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
+        let len = rows.len() * dim;
+        // SAFETY: the rows lie within the array, next to each other (both asserted), and the array is borrowed for 'a; nobody
+        // else accesses them. If there are none, the offset may point anywhere, and is not used.
+        unsafe { if len == 0 { &mut [] } else { std::slice::from_raw_parts_mut(self.ptr.offset(at), len) } }
     }
 }
 

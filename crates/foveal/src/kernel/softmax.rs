@@ -24,23 +24,37 @@ pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
     simd.largest(simd.max(simd.max(max[0], max[1]), simd.max(max[2], max[3])))
 }
 
-/// row ⟵ exp(row − shift); returns the sum. A shift of −∞ (nothing visible) counts as 0, so that −∞ still gives 0.
+/// row ⟵ row·exp(log)
 #[inline(always)]
-pub fn exp<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
+pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32) {
+    let factor = simd.exp2(simd.mul(simd.splat(log), simd.splat(LOG2_E)));
+    for vector in row.chunks_exact_mut(S::LANES) {
+        // SAFETY: the chunk has LANES values.
+        unsafe { simd.store(vector.as_mut_ptr(), simd.mul(simd.load(vector.as_ptr()), factor)) };
+    }
+}
+
+/// row ⟵ exp(row − shift), added lane by lane to the one vector `sum`. A shift of −∞ (nothing visible) counts as 0, so
+/// that −∞ still gives 0.
+#[inline(always)]
+pub fn exp<S: Simd>(simd: S, row: &mut [f32], shift: f32, sum: &mut [f32]) {
+    assert_eq!(sum.len(), S::LANES);
     let shift = simd.splat(if shift == f32::NEG_INFINITY { 0.0 } else { shift });
     // Two sums: one alone would wait for each addition.
-    let mut sum = [simd.splat(0.0); 2];
+    // SAFETY: `sum` has LANES values.
+    let mut sums = [unsafe { simd.load(sum.as_ptr()) }, simd.splat(0.0)];
     let mut pairs = row.chunks_exact_mut(2 * S::LANES);
     for pair in &mut pairs {
         let (a, b) = pair.split_at_mut(S::LANES);
-        sum[0] = simd.add(sum[0], exp_vector(simd, a, shift));
-        sum[1] = simd.add(sum[1], exp_vector(simd, b, shift));
+        sums[0] = simd.add(sums[0], exp_vector(simd, a, shift));
+        sums[1] = simd.add(sums[1], exp_vector(simd, b, shift));
     }
     let last = pairs.into_remainder();
     if !last.is_empty() {
-        sum[0] = simd.add(sum[0], exp_vector(simd, last, shift));
+        sums[0] = simd.add(sums[0], exp_vector(simd, last, shift));
     }
-    simd.sum(simd.add(sum[0], sum[1]))
+    // SAFETY: as above.
+    unsafe { simd.store(sum.as_mut_ptr(), simd.add(sums[0], sums[1])) };
 }
 
 /// One vector of [`exp`].
@@ -53,6 +67,18 @@ fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], shift: S::V) -> S::V {
         let y = simd.exp2(simd.mul(x, simd.splat(LOG2_E)));
         simd.store(vector.as_mut_ptr(), y);
         y
+    }
+}
+
+/// p ⟵ exp(p − lse) and ds ⟵ p∘(ds − delta)
+#[inline(always)]
+pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: f32, delta: f32) {
+    let shift = simd.splat(if lse == f32::NEG_INFINITY { 0.0 } else { lse });
+    let delta = simd.splat(delta);
+    for (p, ds) in p.chunks_exact_mut(S::LANES).zip(ds.chunks_exact_mut(S::LANES)) {
+        let p = exp_vector(simd, p, shift);
+        // SAFETY: the chunk has LANES values.
+        unsafe { simd.store(ds.as_mut_ptr(), simd.mul(p, simd.sub(simd.load(ds.as_ptr()), delta))) };
     }
 }
 
