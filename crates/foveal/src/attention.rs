@@ -145,7 +145,7 @@ impl Attention {
         let (q, k, v) = (q.into(), k.into(), v.into());
         let shape = Shape::of(&q, &k, &v)?;
         let mut fwd = Forward { out: Array4::zeros(shape.out()), lse: Array3::zeros(shape.lse()) };
-        forward::forward(self, q, k, v, fwd.out.view_mut(), fwd.lse.view_mut(), &mut Scratch::new())?;
+        Scratch::lend(|scratch| forward::forward(self, q, k, v, fwd.out.view_mut(), fwd.lse.view_mut(), scratch))?;
         Ok(fwd)
     }
 
@@ -179,7 +179,7 @@ impl Attention {
         fwd: &Forward,
         dout: impl Into<ArrayView4<'a, f32>>,
     ) -> Result<Gradients, Error> {
-        backward::backward(self, q.into(), k.into(), v.into(), fwd, dout.into())
+        Scratch::lend(|scratch| backward::backward(self, q.into(), k.into(), v.into(), fwd, dout.into(), scratch))
     }
 
     /// The output of the newest queries against everything in `cache`, to which their own keys and values have been

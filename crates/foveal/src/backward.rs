@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, Axis, s};
+use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis, s};
 
 use crate::Error;
 use crate::attention::{Attention, Forward, Gradients};
@@ -24,7 +24,7 @@ use crate::kernel::backward::{Backward, Inputs, KEYS, RowDots, Targets, dq_width
 use crate::kernel::matrix::{Matrix, Rows, add};
 use crate::kernel::{Isa, dispatch};
 use crate::scores::Scores;
-use crate::scratch::{self, Slot};
+use crate::scratch::{self, Scratch, Slot};
 use crate::shape::{Shape, expect};
 use crate::threads::for_each_task;
 
@@ -44,6 +44,7 @@ pub(crate) fn backward(
     v: ArrayView4<f32>,
     fwd: &Forward,
     dout: ArrayView4<f32>,
+    scratch: &mut Scratch,
 ) -> Result<Gradients, Error> {
     let shape = Shape::of(&q, &k, &v)?;
     attention.check(&shape)?;
@@ -55,9 +56,13 @@ pub(crate) fn backward(
     let scores = Scores::new(attention, &shape);
     let cut = Cut::new(&shape, &scores);
     let threads = attention.threads.count(2.5 * shape.flops()).min(cut.tasks()).max(1);
-    let mut slots = Vec::new();
-    let slots = scratch::slots(&mut slots, threads, &parts(&scores, cut.stretch, shape.dim, shape.value_dim));
-    let delta = row_dots(isa, slots, &dout, &fwd.out);
+    let Scratch { slots, parts: memory } = scratch;
+    let slots = scratch::slots(slots, threads, &parts(&scores, cut.stretch, shape.dim, shape.value_dim));
+    let in_chunks = if cut.in_place { (0, 0, 0, 0) } else { (cut.chunks, cut.units(), cut.stretch, cut.width) };
+    let [delta, part] = memory.cut([fwd.lse.len(), in_chunks.0 * in_chunks.1 * in_chunks.2 * in_chunks.3]);
+    let mut delta = ArrayViewMut3::from_shape(fwd.lse.dim(), delta).expect("cut to this size");
+    let mut part = ArrayViewMut4::from_shape(in_chunks, part).expect("cut to this size");
+    row_dots(isa, slots, &dout, &fwd.out, delta.view_mut());
     let (delta, lse) = (delta.view(), fwd.lse.view());
     let group = shape.group();
     let inputs = Inputs { q: &q, k: &k, v: &v, dout: &dout, lse: &lse, delta: &delta, scores, group };
@@ -75,7 +80,6 @@ pub(crate) fn backward(
     let mut dense = Array4::zeros(dense_dim);
     let mut tables = Array4::zeros((cut.chunks, 1, heads, entries));
     let mut shaw = Array3::zeros((heads, scores.shaw_distances(), shape.dim));
-    let mut part = Array4::zeros(if cut.in_place { (0, 0, 0, 0) } else { (cut.chunks, cut.units(), cut.stretch, cut.width) });
     for turn in 0..cut.turns() {
         for start in (0..shape.queries).step_by(cut.stretch) {
             let rows = start..(start + cut.stretch).min(shape.queries);
@@ -97,7 +101,7 @@ pub(crate) fn backward(
                 dispatch(isa, Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot });
             });
             if !cut.in_place {
-                join(slots, &cut, turn, &part, rows, &inputs, &mut dq, &mut shaw);
+                join(slots, &cut, turn, &part.view(), rows, &inputs, &mut dq, &mut shaw);
             }
         }
     }
@@ -155,17 +159,15 @@ impl Cut {
 }
 
 /// δ = dout·out for every row: [B, H, T].
-fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f32>) -> Array3<f32> {
+fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f32>, delta: ArrayViewMut3<f32>) {
     let (batch, heads, queries, _) = out.dim();
-    let mut delta = Array3::zeros((batch, heads, queries));
-    let (target, out) = (Rows::new(delta.view_mut().insert_axis(Axis(3))), out.view());
+    let (target, out) = (Rows::new(delta.insert_axis(Axis(3))), out.view());
     for_each_task(slots, batch * heads, |_, head| {
         let (b, h) = (head / heads, head % heads);
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
         let delta = unsafe { target.block(b, h, 0..queries) };
         dispatch(isa, RowDots { dout: Matrix::new(dout, b, h), out: Matrix::new(&out, b, h), delta });
     });
-    delta
 }
 
 /// Adds up the chunks of a stretch of rows: dQ, and what Shaw's table gives to dQ and gets from it.
@@ -174,7 +176,7 @@ fn join(
     slots: &mut [Slot],
     cut: &Cut,
     turn: usize,
-    part: &Array4<f32>,
+    part: &ArrayView4<f32>,
     rows: Range<usize>,
     inputs: &Inputs,
     dq: &mut Array4<f32>,

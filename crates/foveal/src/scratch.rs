@@ -1,5 +1,7 @@
 //! Working memory, reused from call to call.
 
+use std::cell::Cell;
+
 /// Working memory for [`Attention::forward_into`](crate::Attention::forward_into). It grows to what the largest call so far
 /// needed (a few hundred KiB for each thread) and is then reused without allocating.
 #[derive(Debug, Default)]
@@ -13,7 +15,23 @@ impl Scratch {
     pub fn new() -> Self {
         Scratch::default()
     }
+
+    /// Lends the calling thread's own scratch, for the calls that bring none. Fresh memory would cost more than small calls
+    /// take: the system hands it out page by page, and zeroed.
+    pub(crate) fn lend<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
+        thread_local!(static KEPT: Cell<Option<Scratch>> = const { Cell::new(None) });
+        // Taken out for the call: should this thread be given another one meanwhile, that one makes its own.
+        let mut scratch = KEPT.take().unwrap_or_default();
+        let result = work(&mut scratch);
+        if scratch.slots.iter().chain([&scratch.parts]).map(|slot| slot.0.len()).sum::<usize>() <= KEEP {
+            KEPT.set(Some(scratch));
+        }
+        result
+    }
 }
+
+/// Values that a thread keeps from one call to the next at most: 32 MiB.
+const KEEP: usize = 8 << 20;
 
 /// One thread's memory.
 #[derive(Debug, Default)]

@@ -116,8 +116,9 @@ fn log_sum_exp(
     let nothing = Array4::zeros((shape.batch, shape.kv_heads, shape.keys, 0));
     let mut out = Array4::zeros(shape.out());
     let mut lse = Array3::zeros(shape.lse());
-    let scratch = &mut Scratch::new();
-    forward::forward(attention, q.view(), k.view(), nothing.view(), out.view_mut(), lse.view_mut(), scratch)?;
+    Scratch::lend(|scratch| {
+        forward::forward(attention, q.view(), k.view(), nothing.view(), out.view_mut(), lse.view_mut(), scratch)
+    })?;
     Ok(lse)
 }
 
@@ -166,8 +167,9 @@ impl<'a> Call<'a> {
         let threads =
             self.attention.threads.count([2, tasks, rows, cols, self.shape.dim].iter().map(|x| *x as f64).product());
         let parts = parts(&Scores::new(self.attention, &self.shape), rows, self.shape.dim);
-        let mut slots = Vec::new();
-        for_each_task(scratch::slots(&mut slots, threads.min(tasks).max(1), &parts), tasks, work);
+        Scratch::lend(|scratch| {
+            for_each_task(scratch::slots(&mut scratch.slots, threads.min(tasks).max(1), &parts), tasks, work);
+        });
     }
 
     fn run(&self, (b, h): (usize, usize), rows: Range<usize>, cols: Range<usize>, slot: &mut Slot, sink: impl Sink) {

@@ -75,10 +75,11 @@ fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], shift: S::V) -> S::V {
 pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: f32, delta: f32) {
     let shift = simd.splat(if lse == f32::NEG_INFINITY { 0.0 } else { lse });
     let delta = simd.splat(delta);
-    for (p, ds) in p.chunks_exact_mut(S::LANES).zip(ds.chunks_exact_mut(S::LANES)) {
-        let p = exp_vector(simd, p, shift);
-        // SAFETY: the chunk has LANES values.
-        unsafe { simd.store(ds.as_mut_ptr(), simd.mul(p, simd.sub(simd.load(ds.as_ptr()), delta))) };
+    for at in (0..p.len()).step_by(S::LANES) {
+        let weight = exp_vector(simd, &mut p[at..at + S::LANES], shift);
+        let ds = &mut ds[at..at + S::LANES];
+        // SAFETY: there are LANES values.
+        unsafe { simd.store(ds.as_mut_ptr(), simd.mul(weight, simd.sub(simd.load(ds.as_ptr()), delta))) };
     }
 }
 
