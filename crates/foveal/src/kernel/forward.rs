@@ -36,6 +36,9 @@ use super::{Kernel, pack, softmax};
 use crate::scores::{Scores, View};
 use crate::scratch::{LINE, Slot};
 
+/// Rows up to which the values are read as they lie, if they lie well: packing them would not pay.
+const FEW: usize = 4 * MAX_ROWS;
+
 /// One block of rows against the keys `keys`.
 pub struct Forward<'a> {
     pub q: &'a ArrayView4<'a, f32>,
@@ -84,19 +87,21 @@ impl Kernel for Forward<'_> {
         sum.fill(0.0);
         acc.fill(0.0);
 
+        // Groups of the same size, rather than whole ones and a small rest.
+        let size = n.div_ceil(n.div_ceil(S::ROWS).max(1)).max(1);
         let hull = scores.hull(block.b, &block.rows);
         let (start, end) = (hull.start.max(keys.start), hull.end.min(keys.end));
         let mut tile = start - start % KEYS..0;
         while tile.start < end {
             tile.end = (tile.start + KEYS).min(end);
-            let groups = (0..n).step_by(S::ROWS).map(|r0| r0..(r0 + S::ROWS).min(n));
+            let groups = (0..n).step_by(size).map(|r0| r0..(r0 + size).min(n));
             let mut seen =
                 groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
             if seen.peek().is_none() {
                 tile.start += KEYS;
                 continue;
             }
-            let in_place = v.block(tile.clone()).filter(|_| thin && v.cols().is_multiple_of(S::LANES));
+            let in_place = v.block(tile.clone()).filter(|_| n <= FEW && v.cols().is_multiple_of(S::LANES));
             let values = match in_place {
                 Some(data) => Right { data, panel: PANEL * S::LANES, step: v.cols() },
                 None => pack::rows::<S>(v, tile.clone(), 1.0, v_packed),
@@ -127,8 +132,9 @@ impl Kernel for Forward<'_> {
                 }
                 for r in group.clone() {
                     let (old, new) = (max[r], max[r].max(tile_max[r - r0]));
-                    if new > old {
-                        max[r] = new;
+                    max[r] = new;
+                    // Before the first visible key there is nothing to bring over.
+                    if new > old && old > f32::NEG_INFINITY {
                         softmax::scale(simd, &mut sum[r * S::LANES..(r + 1) * S::LANES], old - new);
                         softmax::scale(simd, &mut acc[r * wide..(r + 1) * wide], old - new);
                     }
@@ -166,14 +172,49 @@ impl Kernel for Forward<'_> {
         }
 
         for r in 0..n {
+            sum[r] = softmax::total(simd, &sum[r * S::LANES..(r + 1) * S::LANES]);
+        }
+        let sum = &sum[..n];
+        max.iter_mut().zip(sum).for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { *max + ln(*sum) });
+        for r in 0..n {
             let (h, i) = block.at(r);
-            let sum = sum[r * S::LANES..(r + 1) * S::LANES].iter().sum::<f32>();
-            let (factor, log) = if sum == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum, max[r] + sum.ln()) };
+            let acc = &mut acc[r * wide..][..wide];
+            softmax::multiply(simd, acc, if sum[r] == 0.0 { 0.0 } else { 1.0 / sum[r] });
             // SAFETY: each row belongs to one block, and each block to one task.
             unsafe {
-                out.update((out_b, h, i), 0, &acc[r * wide..][..v.cols()], |_, x| factor * x);
-                lse.write((out_b, h, i), 0, &[log]);
+                out.write((out_b, h, i), 0, &acc[..v.cols()]);
+                lse.write((out_b, h, i), 0, &[max[r]]);
             }
         }
+    }
+}
+
+/// ln x for positive x, branch-free so that loops over it vectorise: error below 1e-7·max(1, |ln x|). NaN stays.
+#[inline(always)]
+fn ln(x: f32) -> f32 {
+    // x = m·2ᵉ with m in [√½, √2); ln m = 2 artanh t with t = (m − 1)/(m + 1), |t| < 0.172.
+    let bits = x.to_bits();
+    let e = (bits.wrapping_sub(0x3f35_04f3) as i32) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((e as u32) << 23));
+    let t = (m - 1.0) / (m + 1.0);
+    let y = t * t;
+    let artanh = t + t * y * (1.0 / 3.0 + y * (1.0 / 5.0 + y * (1.0 / 7.0 + y * (1.0 / 9.0))));
+    let value = e as f32 * std::f32::consts::LN_2 + 2.0 * artanh;
+    if x < f32::INFINITY { value } else { x }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ln_is_exact_to_an_ulp() {
+        let mut x = 1e-3f32;
+        while x < 1e9 {
+            let want = f64::from(x).ln();
+            let error = (f64::from(super::ln(x)) - want).abs();
+            assert!(error <= 1.2e-7 * want.abs().max(1.0), "ln {x}: error {error:e}");
+            x *= 1.000_37;
+        }
+        assert!(super::ln(f32::NAN).is_nan());
+        assert_eq!(super::ln(f32::INFINITY), f32::INFINITY);
     }
 }

@@ -116,6 +116,13 @@ impl<'a> Rows<'a> {
         Rows { ptr: array.as_mut_ptr(), dim: [b, h, t, d], strides, array: PhantomData }
     }
 
+    /// Where an element lies.
+    #[inline(always)]
+    fn offset(&self, [b, h, i, j]: [usize; 4]) -> isize {
+        let [to_b, to_h, to_i, to_j] = self.strides;
+        b as isize * to_b + h as isize * to_h + i as isize * to_i + j as isize * to_j
+    }
+
     /// Writes values into row (b, h, i), from column `first` on.
     ///
     /// # Safety
@@ -143,7 +150,7 @@ impl<'a> Rows<'a> {
         if values.is_empty() {
             return;
         }
-        let at = [b, h, i, first].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
+        let at = self.offset([b, h, i, first]);
         // SAFETY: the values lie within the array (asserted), which is borrowed for 'a; nobody else accesses them.
         unsafe {
             let row = self.ptr.offset(at);
@@ -168,7 +175,7 @@ impl<'a> Rows<'a> {
         let [batch, heads, tokens, dim] = self.dim;
         assert!(b < batch && h < heads && rows.start <= rows.end && rows.end <= tokens);
         assert!((dim <= 1 || self.strides[3] == 1) && (tokens <= 1 || self.strides[2] == dim as isize));
-        let at = [b, h, rows.start].iter().zip(self.strides).map(|(x, stride)| *x as isize * stride).sum::<isize>();
+        let at = self.offset([b, h, rows.start, 0]);
         let len = rows.len() * dim;
         // SAFETY: the rows lie within the array, next to each other (both asserted), and the array is borrowed for 'a; nobody
         // else accesses them. If there are none, the offset may point anywhere, and is not used.

@@ -27,7 +27,17 @@ pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
 /// row ⟵ row·exp(log)
 #[inline(always)]
 pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32) {
-    let factor = simd.exp2(simd.mul(simd.splat(log), simd.splat(LOG2_E)));
+    multiply_by(simd, row, simd.exp2(simd.mul(simd.splat(log), simd.splat(LOG2_E))));
+}
+
+/// row ⟵ row·factor
+#[inline(always)]
+pub fn multiply<S: Simd>(simd: S, row: &mut [f32], factor: f32) {
+    multiply_by(simd, row, simd.splat(factor));
+}
+
+#[inline(always)]
+fn multiply_by<S: Simd>(simd: S, row: &mut [f32], factor: S::V) {
     for vector in row.chunks_exact_mut(S::LANES) {
         // SAFETY: the chunk has LANES values.
         unsafe { simd.store(vector.as_mut_ptr(), simd.mul(simd.load(vector.as_ptr()), factor)) };
@@ -55,6 +65,14 @@ pub fn exp<S: Simd>(simd: S, row: &mut [f32], shift: f32, sum: &mut [f32]) {
     }
     // SAFETY: as above.
     unsafe { simd.store(sum.as_mut_ptr(), simd.add(sums[0], sums[1])) };
+}
+
+/// The sum of one vector.
+#[inline(always)]
+pub fn total<S: Simd>(simd: S, vector: &[f32]) -> f32 {
+    assert_eq!(vector.len(), S::LANES);
+    // SAFETY: there are LANES values.
+    simd.sum(unsafe { simd.load(vector.as_ptr()) })
 }
 
 /// One vector of [`exp`].
