@@ -50,8 +50,11 @@ def cache_directory():
 
 
 def sha256(path):
+    sum_ = hashlib.sha256()
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while chunk := file.read(1 << 20):
+            sum_.update(chunk)
+    return sum_.hexdigest()
 
 
 def download(manager, package, into):

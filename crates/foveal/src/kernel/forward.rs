@@ -128,7 +128,7 @@ impl Kernel for Forward<'_> {
                 for r in group.clone() {
                     let row = &mut s[(r - r0) * STRIDE..][..span];
                     rows::finish(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
-                    tile_max[r - r0] = softmax::largest(simd, row);
+                    tile_max[r - r0] = softmax::shift(softmax::largest(simd, row));
                 }
                 for r in group.clone() {
                     let (old, new) = (max[r], max[r].max(tile_max[r - r0]));
@@ -175,7 +175,7 @@ impl Kernel for Forward<'_> {
             sum[r] = softmax::total(simd, &sum[r * S::LANES..(r + 1) * S::LANES]);
         }
         let sum = &sum[..n];
-        max.iter_mut().zip(sum).for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { *max + ln(*sum) });
+        max.iter_mut().zip(sum).for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { softmax::unshift(*max) + ln(*sum) });
         for r in 0..n {
             let (h, i) = block.at(r);
             let acc = &mut acc[r * wide..][..wide];

@@ -1,8 +1,12 @@
 //! Vector passes over one row of scores.
 //!
 //! Rows are whole vectors long: the caller has filled up the last one with −∞.
+//!
+//! exp(s − m) is computed as 2^(s·log₂e − c) with c = m·log₂e rounded: one fused multiply-add instead of a subtraction and a
+//! multiplication. That c is a rounded m does not matter where all that uses it uses the same c, as the online softmax
+//! does: its running maximum *is* c. [`shift`] makes it, [`unshift`] takes it back.
 
-use std::f32::consts::LOG2_E;
+use std::f32::consts::{LN_2, LOG2_E};
 
 use super::simd::Simd;
 
@@ -24,10 +28,22 @@ pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
     simd.largest(simd.max(simd.max(max[0], max[1]), simd.max(max[2], max[3])))
 }
 
-/// row ⟵ row·exp(log)
+/// m·log₂e. −∞ (nothing visible) stays what it is.
+#[inline(always)]
+pub fn shift(m: f32) -> f32 {
+    m * LOG2_E
+}
+
+/// c·ln 2
+#[inline(always)]
+pub fn unshift(c: f32) -> f32 {
+    c * LN_2
+}
+
+/// row ⟵ row·2^log
 #[inline(always)]
 pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32) {
-    multiply_by(simd, row, simd.exp2(simd.mul(simd.splat(log), simd.splat(LOG2_E))));
+    multiply_by(simd, row, simd.exp2(simd.splat(log)));
 }
 
 /// row ⟵ row·factor
@@ -44,24 +60,24 @@ fn multiply_by<S: Simd>(simd: S, row: &mut [f32], factor: S::V) {
     }
 }
 
-/// row ⟵ exp(row − shift), added lane by lane to the one vector `sum`. A shift of −∞ (nothing visible) counts as 0, so
-/// that −∞ still gives 0.
+/// row ⟵ exp(row − m), with c = [`shift`](m), added lane by lane to the one vector `sum`. A c of −∞ (nothing visible)
+/// counts as 0, so that −∞ still gives 0.
 #[inline(always)]
-pub fn exp<S: Simd>(simd: S, row: &mut [f32], shift: f32, sum: &mut [f32]) {
+pub fn exp<S: Simd>(simd: S, row: &mut [f32], c: f32, sum: &mut [f32]) {
     assert_eq!(sum.len(), S::LANES);
-    let shift = simd.splat(if shift == f32::NEG_INFINITY { 0.0 } else { shift });
+    let minus_c = minus(simd, c);
     // Two sums: one alone would wait for each addition.
     // SAFETY: `sum` has LANES values.
     let mut sums = [unsafe { simd.load(sum.as_ptr()) }, simd.splat(0.0)];
     let mut pairs = row.chunks_exact_mut(2 * S::LANES);
     for pair in &mut pairs {
         let (a, b) = pair.split_at_mut(S::LANES);
-        sums[0] = simd.add(sums[0], exp_vector(simd, a, shift));
-        sums[1] = simd.add(sums[1], exp_vector(simd, b, shift));
+        sums[0] = simd.add(sums[0], exp_vector(simd, a, minus_c));
+        sums[1] = simd.add(sums[1], exp_vector(simd, b, minus_c));
     }
     let last = pairs.into_remainder();
     if !last.is_empty() {
-        sums[0] = simd.add(sums[0], exp_vector(simd, last, shift));
+        sums[0] = simd.add(sums[0], exp_vector(simd, last, minus_c));
     }
     // SAFETY: as above.
     unsafe { simd.store(sum.as_mut_ptr(), simd.add(sums[0], sums[1])) };
@@ -75,14 +91,18 @@ pub fn total<S: Simd>(simd: S, vector: &[f32]) -> f32 {
     simd.sum(unsafe { simd.load(vector.as_ptr()) })
 }
 
+#[inline(always)]
+fn minus<S: Simd>(simd: S, c: f32) -> S::V {
+    simd.splat(if c == f32::NEG_INFINITY { 0.0 } else { -c })
+}
+
 /// One vector of [`exp`].
 #[inline(always)]
-fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], shift: S::V) -> S::V {
+fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], minus_c: S::V) -> S::V {
     assert_eq!(vector.len(), S::LANES);
     // SAFETY: there are LANES values.
     unsafe {
-        let x = simd.sub(simd.load(vector.as_ptr()), shift);
-        let y = simd.exp2(simd.mul(x, simd.splat(LOG2_E)));
+        let y = simd.exp2(simd.fma(simd.load(vector.as_ptr()), simd.splat(LOG2_E), minus_c));
         simd.store(vector.as_mut_ptr(), y);
         y
     }
@@ -91,10 +111,9 @@ fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], shift: S::V) -> S::V {
 /// p ⟵ exp(p − lse) and ds ⟵ p∘(ds − delta)
 #[inline(always)]
 pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: f32, delta: f32) {
-    let shift = simd.splat(if lse == f32::NEG_INFINITY { 0.0 } else { lse });
-    let delta = simd.splat(delta);
+    let (minus_c, delta) = (minus(simd, shift(lse)), simd.splat(delta));
     for at in (0..p.len()).step_by(S::LANES) {
-        let weight = exp_vector(simd, &mut p[at..at + S::LANES], shift);
+        let weight = exp_vector(simd, &mut p[at..at + S::LANES], minus_c);
         let ds = &mut ds[at..at + S::LANES];
         // SAFETY: there are LANES values.
         unsafe { simd.store(ds.as_mut_ptr(), simd.mul(weight, simd.sub(simd.load(ds.as_ptr()), delta))) };
