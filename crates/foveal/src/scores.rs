@@ -11,7 +11,8 @@ use ndarray::{ArrayView2, Axis};
 use crate::attention::Attention;
 use crate::bias::Kind;
 use crate::dropout;
-use crate::kernel::scalar;
+use crate::kernel::options;
+use crate::kernel::simd::Simd;
 use crate::shape::Shape;
 
 /// The options of one call, for its shape.
@@ -115,9 +116,12 @@ impl<'a> Scores<'a> {
         for part in 0..self.attention.mask.keep.len() {
             let mut seen = false;
             for i in rows.clone() {
-                let visible = self.keep(part, b, h, i)[keys.clone()].iter().map(|x| usize::from(*x)).sum::<usize>();
-                seen |= visible > 0;
-                all &= visible == keys.len();
+                let keep = &self.keep(part, b, h, i)[keys.clone()];
+                seen = seen || keep.iter().fold(false, |any, x| any | x);
+                all = all && keep.iter().fold(true, |all, x| all & x);
+                if seen && !all {
+                    break;
+                }
             }
             any &= seen;
         }
@@ -199,35 +203,26 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// Turns a row of scale·q·k into cap·tanh(·/cap).
+    /// Turns a row of scale·q·k, whole vectors long, into cap·tanh(·/cap).
     #[inline(always)]
-    pub fn cap(&self, row: &mut [f32]) {
+    pub fn cap<S: Simd>(&self, simd: S, row: &mut [f32]) {
         if let Some(cap) = self.attention.softcap {
-            row.iter_mut().for_each(|s| *s = cap * tanh(*s / cap));
+            options::cap(simd, row, cap);
         }
     }
 
     /// Adds the bias of query i on the keys from `first` on. `relative` holds Shaw's scale·q·a of this row.
     #[inline(always)]
-    pub fn add_bias(&self, b: usize, h: usize, i: usize, first: usize, relative: &[f32], row: &mut [f32]) {
+    pub fn add_bias<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), first: usize, relative: &[f32], row: &mut [f32]) {
         match &self.attention.bias.0 {
             Kind::None => {}
-            Kind::Alibi(slopes) => {
-                let start = self.alibi_distance(b, i, first);
-                let slope = slopes[h];
-                for (j, s) in row.iter_mut().enumerate() {
-                    *s -= slope * (start + j as i32 as f32).abs();
-                }
-            }
+            Kind::Alibi(slopes) => options::subtract_distance(simd, row, slopes[h], self.alibi_distance(b, i, first)),
             Kind::T5(t5) => {
                 let table = t5.by_distance.row(h).to_slice().expect("made in standard layout");
-                self.distances(b, i, first, row.len(), table.len()).add(table, row);
+                self.distances(b, i, first, row.len(), table.len()).add(simd, table, row);
             }
-            Kind::Shaw(_) => self.distances(b, i, first, row.len(), relative.len()).add(relative, row),
-            Kind::Dense(_) => {
-                let bias = self.dense_bias(b, h, i).expect("it is dense");
-                row.iter_mut().zip(&bias[first..]).for_each(|(s, b)| *s += b);
-            }
+            Kind::Shaw(_) => self.distances(b, i, first, row.len(), relative.len()).add(simd, relative, row),
+            Kind::Dense(_) => options::add(simd, row, &self.dense_bias(b, h, i).expect("it is dense")[first..]),
         }
     }
 
@@ -258,22 +253,17 @@ impl<'a> Scores<'a> {
 
     /// Sets to `value` what query i does not see among the keys from `first` on.
     #[inline(always)]
-    pub fn hide(&self, b: usize, h: usize, i: usize, first: usize, row: &mut [f32], value: f32) {
+    pub fn hide<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), first: usize, row: &mut [f32], value: f32) {
         let seen = self.interval(b, i);
         let clip = |key: usize| key.saturating_sub(first).min(row.len());
         let (start, end) = (clip(seen.start), clip(seen.end));
         row[..start].fill(value);
         row[end.max(start)..].fill(value);
         for part in 0..self.attention.mask.keep.len() {
-            let keep = &self.keep(part, b, h, i)[first..first + row.len()];
-            for (s, keep) in row.iter_mut().zip(keep) {
-                *s = if *keep { *s } else { value };
-            }
+            options::hide(simd, row, &self.keep(part, b, h, i)[first..], value);
         }
         if let Some(bias) = self.dense_bias(b, h, i) {
-            for (s, bias) in row.iter_mut().zip(&bias[first..]) {
-                *s = if *bias <= f32::MIN { value } else { *s };
-            }
+            options::hide_biased(simd, row, &bias[first..], value);
         }
     }
 
@@ -295,12 +285,12 @@ pub(crate) struct Distances {
 impl Distances {
     /// row ⟵ row + table
     #[inline(always)]
-    fn add(&self, table: &[f32], row: &mut [f32]) {
+    fn add<S: Simd>(&self, simd: S, table: &[f32], row: &mut [f32]) {
         let (near, rest) = row.split_at_mut(self.near);
         let (middle, far) = rest.split_at_mut(self.far - self.near);
-        near.iter_mut().for_each(|s| *s += table[0]);
-        middle.iter_mut().zip(&table[self.entry..]).for_each(|(s, t)| *s += t);
-        far.iter_mut().for_each(|s| *s += table[table.len() - 1]);
+        options::add_constant(simd, near, table[0]);
+        options::add(simd, middle, &table[self.entry..]);
+        options::add_constant(simd, far, table[table.len() - 1]);
     }
 
     /// table ⟵ table + row, the gradient of [`add`](Distances::add).
@@ -312,33 +302,5 @@ impl Distances {
         let last = table.len() - 1;
         table[last] += far.iter().sum::<f32>();
         table[self.entry..].iter_mut().zip(middle).for_each(|(t, s)| *t += s);
-    }
-}
-
-/// tanh, branch-free so that loops over it vectorise; relative error below 4e-7.
-#[inline(always)]
-pub(crate) fn tanh(x: f32) -> f32 {
-    // Small: x + x³·P(x²), where 1 − 2/(e²ˣ + 1) would cancel. Large: the latter; beyond 15 it is 1.
-    let y = x * x;
-    let small = x + x * y * (-0.333_329_47 + y * (0.133_207_25 + y * (-0.052_671_79 + y * 0.016_437_535)));
-    let size = if x.abs() > 15.0 { 15.0 } else { x.abs() };
-    let large = 1.0 - 2.0 / (scalar::exp2(2.0 * std::f32::consts::LOG2_E * size) + 1.0);
-    if x.abs() < 0.55 { small } else { large.copysign(x) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tanh_is_exact_to_a_few_ulp() {
-        for n in -200_000..=200_000 {
-            let x = n as f32 * 1e-4;
-            let want = f64::from(x).tanh();
-            let error = (f64::from(tanh(x)) - want).abs();
-            assert!(error <= 4e-7 * want.abs(), "tanh({x}): error {error:e}");
-        }
-        assert_eq!((tanh(f32::INFINITY), tanh(f32::NEG_INFINITY)), (1.0, -1.0));
-        assert!(tanh(f32::NAN).is_nan());
     }
 }

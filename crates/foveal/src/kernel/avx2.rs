@@ -52,12 +52,28 @@ impl Simd for Avx2 {
         unsafe { _mm256_mul_ps(a, b) }
     }
     #[inline(always)]
+    fn div(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_div_ps(a, b) }
+    }
+    #[inline(always)]
     fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
         unsafe { _mm256_fmadd_ps(a, b, c) }
     }
     #[inline(always)]
     fn max(self, a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn pick(self, x: __m256, bound: __m256, yes: __m256, no: __m256) -> __m256 {
+        unsafe { _mm256_blendv_ps(no, yes, _mm256_cmp_ps::<_CMP_LE_OQ>(x, bound)) }
+    }
+    #[inline(always)]
+    unsafe fn keep(self, keep: *const bool, yes: __m256, no: __m256) -> __m256 {
+        unsafe {
+            let bytes = _mm_loadl_epi64(keep.cast());
+            let hidden = _mm256_cmpeq_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_setzero_si256());
+            _mm256_blendv_ps(yes, no, _mm256_castsi256_ps(hidden))
+        }
     }
     #[inline(always)]
     fn exp2(self, x: __m256) -> __m256 {

@@ -5,13 +5,13 @@ use std::arch::x86_64::*;
 use super::gemm::{self, Left, Out, Right, Store};
 use super::simd::{EXP2, Simd};
 
-/// Proof that the processor has AVX-512 F and DQ.
+/// Proof that the processor has AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy)]
 pub struct Avx512(());
 
 impl Avx512 {
     /// # Safety
-    /// The processor must have avx512f and avx512dq.
+    /// The processor must have avx512f, avx512bw, avx512dq and avx512vl.
     #[inline(always)]
     pub unsafe fn new_unchecked() -> Self {
         Avx512(())
@@ -52,12 +52,27 @@ impl Simd for Avx512 {
         unsafe { _mm512_mul_ps(a, b) }
     }
     #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_div_ps(a, b) }
+    }
+    #[inline(always)]
     fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
     #[inline(always)]
     fn max(self, a: __m512, b: __m512) -> __m512 {
         unsafe { _mm512_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn pick(self, x: __m512, bound: __m512, yes: __m512, no: __m512) -> __m512 {
+        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(x, bound), no, yes) }
+    }
+    #[inline(always)]
+    unsafe fn keep(self, keep: *const bool, yes: __m512, no: __m512) -> __m512 {
+        unsafe {
+            let bytes = _mm_loadu_si128(keep.cast());
+            _mm512_mask_blend_ps(_mm_test_epi8_mask(bytes, bytes), no, yes)
+        }
     }
     #[inline(always)]
     fn exp2(self, x: __m512) -> __m512 {

@@ -380,7 +380,7 @@ impl Group<'_> {
             }
             let (p, ds) = (&mut p[skip..skip + whole], &mut ds[skip..skip + whole]);
             let relative = rows::relative_row(scores, queries.relative, at + r);
-            rows::finish(scores, block, rows.start + r, part, relative, p, scores.softcap().map(|_| &mut *capped));
+            rows::finish(simd, scores, block, rows.start + r, part, relative, p, scores.softcap().map(|_| &mut *capped));
             let (lse, delta) = (queries.lse[at + r], queries.delta[at + r]);
             match scores.dropout(block.b, h, i) {
                 None => softmax::exp_and_gradient(simd, p, ds, lse, delta),
@@ -393,7 +393,7 @@ impl Group<'_> {
             ds[part.len..].fill(0.0);
             let ds = &mut ds[..part.len];
             if part.view == View::Partial {
-                scores.hide(block.b, h, i, part.first, ds, 0.0);
+                scores.hide(simd, (block.b, h, i), part.first, ds, 0.0);
             }
             let width = dq.len() / rows.len();
             let shaw = &mut dq[(r + 1) * width - rows::shaw_width(scores)..][..scores.shaw_distances()];

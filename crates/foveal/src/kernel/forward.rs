@@ -127,7 +127,7 @@ impl Kernel for Forward<'_> {
                 let mut tile_max = [f32::NEG_INFINITY; MAX_ROWS];
                 for r in group.clone() {
                     let row = &mut s[(r - r0) * STRIDE..][..span];
-                    rows::finish(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
+                    rows::finish(simd, &scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
                     tile_max[r - r0] = softmax::shift(softmax::largest(simd, row));
                 }
                 for r in group.clone() {

@@ -163,7 +163,9 @@ pub fn thin_products<S: Simd>(
 /// Softcap, bias and mask on the products of row r with the keys of `part`; what is left of the last vector is hidden.
 /// The scores as they are between softcap and bias go to `capped`, if asked for.
 #[inline(always)]
-pub fn finish(
+#[expect(clippy::too_many_arguments, reason = "a row's place, its products, and what they become")]
+pub fn finish<S: Simd>(
+    simd: S,
     scores: &Scores,
     block: &Block,
     r: usize,
@@ -173,16 +175,18 @@ pub fn finish(
     capped: Option<&mut [f32]>,
 ) {
     let (h, i) = block.at(r);
+    if scores.changes() {
+        scores.cap(simd, row);
+    }
     let (seen, rest) = row.split_at_mut(part.len);
     if scores.changes() {
-        scores.cap(seen);
         if let Some(capped) = capped {
             capped[..part.len].copy_from_slice(seen);
         }
-        scores.add_bias(block.b, h, i, part.first, relative, seen);
+        scores.add_bias(simd, (block.b, h, i), part.first, relative, seen);
     }
     if part.view == View::Partial {
-        scores.hide(block.b, h, i, part.first, seen, f32::NEG_INFINITY);
+        scores.hide(simd, (block.b, h, i), part.first, seen, f32::NEG_INFINITY);
     }
     rest.fill(f32::NEG_INFINITY);
 }

@@ -55,6 +55,10 @@ impl Simd for Scalar {
         zip(a, b, |x, y| x * y)
     }
     #[inline(always)]
+    fn div(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
+        zip(a, b, |x, y| x / y)
+    }
+    #[inline(always)]
     fn fma(self, a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
         // Not `mul_add`: without the instruction that is a library call per lane.
         self.add(self.mul(a, b), c)
@@ -62,6 +66,16 @@ impl Simd for Scalar {
     #[inline(always)]
     fn max(self, a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
         zip(a, b, |x, y| if x > y { x } else { y })
+    }
+    #[inline(always)]
+    fn pick(self, x: [f32; 4], bound: [f32; 4], yes: [f32; 4], no: [f32; 4]) -> [f32; 4] {
+        std::array::from_fn(|i| if x[i] <= bound[i] { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    unsafe fn keep(self, keep: *const bool, yes: [f32; 4], no: [f32; 4]) -> [f32; 4] {
+        // SAFETY: the caller vouches for four readable values.
+        let keep = unsafe { keep.cast::<[bool; 4]>().read() };
+        std::array::from_fn(|i| if keep[i] { yes[i] } else { no[i] })
     }
     #[inline(always)]
     fn exp2(self, x: [f32; 4]) -> [f32; 4] {

@@ -24,10 +24,18 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a·b + c`
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// The larger; `b` where either is NaN.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `yes` where x ≤ bound, `no` elsewhere and for NaN.
+    fn pick(self, x: Self::V, bound: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    /// `yes` where `keep` is true, `no` elsewhere.
+    ///
+    /// # Safety
+    /// `keep` must be valid for reading `LANES` values.
+    unsafe fn keep(self, keep: *const bool, yes: Self::V, no: Self::V) -> Self::V;
     /// 2ˣ for x ≤ 127: relative error below 3e-7, exactly 0 for −∞, NaN for NaN; results under the smallest normal
     /// number may be flushed to 0.
     fn exp2(self, x: Self::V) -> Self::V;

@@ -70,12 +70,12 @@ impl<K: Sink> Kernel for Weights<'_, K> {
                     for r in group.clone() {
                         let (h, i) = block.at(r);
                         let row = &mut s[(r - group.start) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
-                        rows::finish(&scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
+                        rows::finish(simd, &scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
                         let lse = lse[[block.b, h, i]];
                         softmax::exp(simd, row, softmax::shift(lse), &mut sum[..S::LANES]);
                         if part.view == View::Partial && lse.is_nan() {
                             // Of a row that is NaN, what it does not see is 0 all the same.
-                            scores.hide(block.b, h, i, part.first, &mut row[..part.len], 0.0);
+                            scores.hide(simd, (block.b, h, i), part.first, &mut row[..part.len], 0.0);
                         }
                         sink.row(i, tile.start, part.first, &row[..part.len], lines);
                     }
