@@ -36,7 +36,7 @@ class Work:
     plain: dict | None = None  # our own call that this one is held against
     plain_name: str = ""
     plain_bar: float | None = None  # least ratio against it
-    per_pair: bool = False  # against `plain` by the time for one visible pair of query and key
+    per_tile: bool = False  # against `plain` by the time for one tile of 64 × 64 in which anything is seen
     most: float | None = None  # highest value, in `unit`
     unit: str = "ms"
 
@@ -112,9 +112,9 @@ def works() -> list[Work]:
             spec("forward", long, "window", left=511),
             limit="fma_peak",
             plain=spec("forward", long, "causal"),
-            plain_name="own causal forward, per pair",
+            plain_name="own causal forward, per tile",
             plain_bar=within_15,
-            per_pair=True,
+            per_tile=True,
         )
     )
     newest = [1, 12, 1, 64]
@@ -232,7 +232,7 @@ class Comparison:
             ratio, way = paired(ours, turn), turn.loaded.get("way")
             self.add(work, name, time, median(turn), ratio, share, work.rivals[key], rounds=rounds, way=way)
         if plain:
-            scale = ours.loaded["pairs"] / plain.loaded["pairs"] if work.per_pair else 1.0
+            scale = ours.loaded["tiles"] / plain.loaded["tiles"] if work.per_tile else 1.0
             ratio = paired(ours, plain, scale)
             self.add(work, work.plain_name, time, median(plain) * scale, ratio, share, work.plain_bar, rounds=rounds)
         if limit:

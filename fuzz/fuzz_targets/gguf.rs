@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = checkpoint.tensor(name).expect("a listed tensor").to_f32();
         }
         if let Ok(tokenizer) = Tokenizer::of(&checkpoint) {
-            let _ = tokenizer.encode("The capital of France. 한국의 수도").map(|encoding| tokenizer.decode(encoding.ids()));
+            let _ =
+                tokenizer.encode("The capital of France. 한국의 수도").map(|encoding| tokenizer.decode(encoding.ids()));
         }
     }
 });

@@ -93,7 +93,7 @@ impl Bias {
     /// If the number of distances is not odd.
     pub fn shaw(table: Array3<f32>) -> Result<Self, Error> {
         let distances = table.dim().1;
-        if distances % 2 == 0 || distances > 2 * MAX_RADIUS + 1 {
+        if distances.is_multiple_of(2) || distances > 2 * MAX_RADIUS + 1 {
             let expected = "odd: one vector for each distance from −radius to radius";
             return Err(Error::Value { what: "the number of Shaw distances", expected, got: distances as f64 });
         }

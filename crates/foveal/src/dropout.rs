@@ -20,7 +20,11 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Whether the probability can be used.
+    ///
+    /// # Errors
+    /// If it is not from 0 to below 1.
+    pub fn check(&self) -> Result<(), Error> {
         if (0.0..1.0).contains(&self.probability) {
             Ok(())
         } else {
@@ -30,6 +34,20 @@ impl Dropout {
                 got: self.probability.into(),
             })
         }
+    }
+
+    /// Drops values of any other array, for the layers around attention: multiplies `values`, which are row `i`, with 0 or
+    /// 1 / (1 − p). The same call on the gradient is the backward pass.
+    ///
+    /// ```
+    /// let dropout = foveal::Dropout { probability: 0.5, seed: 1 };
+    /// let mut row = [1.0; 8];
+    /// dropout.apply(0, &mut row);
+    /// assert!(row.iter().all(|x| *x == 0.0 || *x == 2.0));
+    /// ```
+    #[inline(always)]
+    pub fn apply(&self, i: usize, values: &mut [f32]) {
+        self.row(0, 0, i).apply(0, values);
     }
 
     /// The generator of one row of weights.

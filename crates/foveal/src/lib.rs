@@ -35,12 +35,12 @@
 //!
 //! $$ m = \max_j s_j, \qquad \ell = \sum_j e^{s_j - m}, \qquad a = \sum_j e^{s_j - m} v_j $$
 //!
-//! A further tile has its own $m'$, and sums taken with the new maximum $m'' = \max(m, m')$. Since
-//! $e^{s - m''} = e^{m - m''} e^{s - m}$, what was there is brought over by one factor:
+//! A further tile has its own $\mu$, and sums taken with the new maximum $n = \max(m, \mu)$. Since
+//! $e^{s - n} = e^{m - n} e^{s - m}$, what was there is brought over by one factor:
 //!
-//! $$ m \leftarrow m'', \qquad
-//!    \ell \leftarrow e^{m - m''} \ell + \sum_{j \in \text{tile}} e^{s_j - m''}, \qquad
-//!    a \leftarrow e^{m - m''} a + \sum_{j \in \text{tile}} e^{s_j - m''} v_j $$
+//! $$ m \leftarrow n, \qquad
+//!    \ell \leftarrow e^{m - n} \ell + \sum_{j \in \text{tile}} e^{s_j - n}, \qquad
+//!    a \leftarrow e^{m - n} a + \sum_{j \in \text{tile}} e^{s_j - n} v_j $$
 //!
 //! By induction the three are right for the keys seen so far, and at the end
 //! $out = a / \ell$ and $lse = m + \ln \ell$. Both are exact: only the order of the additions is another.
@@ -48,12 +48,13 @@
 //! Backward starts from $p_{ij} = e^{s_{ij} - lse_i}$. With $\partial p_{ij} / \partial s_{il} = p_{ij} (\delta_{jl} - p_{il})$
 //! and $\delta_i = \sum_j p_{ij} (dout_i \cdot v_j) = dout_i \cdot out_i$,
 //!
-//! $$ dv_j = \sum_i p_{ij} dout_i, \qquad ds_{ij} = p_{ij} (dout_i \cdot v_j - \delta_i), \qquad
-//!    dq_i = \text{scale} \sum_j ds_{ij} k_j, \qquad dk_j = \text{scale} \sum_i ds_{ij} q_i $$
+//! $$ dv_j = \sum_i p_{ij} dout_i, \qquad ds_{ij} = p_{ij} (dout_i \cdot v_j - \delta_i) $$
+//! $$ dq_i = \text{scale} \sum_j ds_{ij} k_j, \qquad dk_j = \text{scale} \sum_i ds_{ij} q_i $$
 //!
 //! # Precision
 //! All arithmetic is f32; |error| ≤ 1e-5 + 5e-6·|exact| against the [`reference`](mod@reference) in f64 for inputs of size one. Weights and
-//! gradients come from the lse, whose rounding is relative: where scores reach 1,000, weights are good to about 1e-4.
+//! gradients come from the lse, whose rounding is relative: where scores reach 1,000, weights are good to about
+//! 1e-4. Weights below 2⁻¹⁰⁰ are 0.
 //!
 //! # Smaller things
 //! [`positional_encoding`], [`Rope`] and [`alibi_slopes`] for positions; [`KvCache`] for generation;
@@ -69,6 +70,7 @@ mod error;
 mod forward;
 mod kernel;
 mod mask;
+mod matmul;
 pub mod reference;
 mod rope;
 mod scores;
@@ -77,6 +79,7 @@ mod shape;
 mod sinusoidal;
 mod textbook;
 mod threads;
+mod vectorise;
 mod weights;
 
 pub use attention::{Attention, Forward, Gradients};
@@ -86,9 +89,11 @@ pub use dropout::Dropout;
 pub use error::Error;
 pub use kernel::Isa;
 pub use mask::{Align, Mask};
+pub use matmul::matmul;
 pub use rope::{Rope, RopeLayout, RopeScaling};
 pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};
 pub use textbook::{Sequences, causal_mask, padding_mask, scaled_dot_product_attention};
 pub use threads::Threads;
+pub use vectorise::vectorise;
 pub use weights::Pool;

@@ -38,7 +38,7 @@ fn answer(request: &Value, loaded: &mut Option<(Spec, Work)>) -> Result<Value> {
         let mut work = Work::load(&spec, &Source::Files(request["inputs"].clone()))?;
         let answers = if request["answers"].is_string() { write_answers(request, &mut work)? } else { BTreeMap::new() };
         *loaded = Some((spec, work));
-        return Ok(json!({"answers": answers, "flops": spec.flops(), "bytes": spec.bytes(), "pairs": spec.pairs()}));
+        return Ok(json!({"answers": answers, "flops": spec.flops(), "bytes": spec.bytes(), "tiles": spec.tiles()}));
     }
     let (spec, work) = loaded.as_mut().ok_or("nothing is loaded")?;
     if let Some(n) = request["time"].as_u64() {

@@ -115,6 +115,22 @@ impl Spec {
         (batch * heads * of_one_head) as f64
     }
 
+    /// Tiles of 64 queries and 64 keys in which anything is seen, over all sequences and heads.
+    pub fn tiles(&self) -> f64 {
+        const SIDE: usize = 64;
+        let [batch, heads, queries, _] = self.shape;
+        let of_rows = |first: usize| {
+            let last = (first + SIDE).min(queries) - 1;
+            let (start, end) = match self.mask {
+                Visible::All | Visible::Keep => (0, self.keys),
+                Visible::Causal => (0, last + 1 + self.keys - queries),
+                Visible::Window(left) => ((first + self.keys - queries).saturating_sub(left), last + 1 + self.keys - queries),
+            };
+            end.div_ceil(SIDE) - start / SIDE
+        };
+        (batch * heads * (0..queries).step_by(SIDE).map(of_rows).sum::<usize>()) as f64
+    }
+
     /// Floating-point operations of the matrix products: two forward, five backward, one for weights alone.
     pub fn flops(&self) -> f64 {
         let one_product = 2.0 * self.pairs() * self.shape[3] as f64;

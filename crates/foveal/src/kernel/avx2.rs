@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::gemm::{self, Left, Out, Right, Store};
-use super::simd::{EXP2, Simd};
+use super::simd::{EXP2, Simd, TINY};
 
 /// Proof that the processor has AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -78,8 +78,9 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn exp2(self, x: __m256) -> __m256 {
         unsafe {
-            // Below −126 the result would be subnormal; −127 gives the bit pattern of zero. `vmaxps` returns its second operand for NaN, so NaN stays.
-            let x = _mm256_max_ps(_mm256_set1_ps(-127.0), x);
+            // NaN is not less than anything. What is too small becomes −127, which gives the bit pattern of zero.
+            let large = _mm256_cmp_ps::<_CMP_NLT_UQ>(x, _mm256_set1_ps(TINY));
+            let x = _mm256_blendv_ps(_mm256_set1_ps(-127.0), x, large);
             let floor = _mm256_floor_ps(x);
             let f = _mm256_sub_ps(x, floor);
             let mut p = _mm256_set1_ps(EXP2[5]);

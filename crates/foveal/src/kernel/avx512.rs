@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::gemm::{self, Left, Out, Right, Store};
-use super::simd::{EXP2, Simd};
+use super::simd::{EXP2, Simd, TINY};
 
 /// Proof that the processor has AVX-512 F, BW, DQ and VL.
 #[derive(Clone, Copy)]
@@ -76,16 +76,15 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn exp2(self, x: __m512) -> __m512 {
-        // `vreduceps` gives x − ⌊x⌋ (0 for ±∞) and `vscalefps` multiplies by 2^⌊x⌋. Lanes below −126 are left out, as 0: a
-        // subnormal number costs the processor a hundred cycles, here and wherever it is multiplied. NaN is not below.
+        // `vreduceps` gives x − ⌊x⌋ (0 for ±∞) and `vscalefps` multiplies by 2^⌊x⌋. NaN is not less than anything.
         unsafe {
             let f = _mm512_reduce_ps::<1>(x);
             let mut p = _mm512_set1_ps(EXP2[5]);
             for c in EXP2[..5].iter().rev() {
                 p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(*c));
             }
-            let normal = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, _mm512_set1_ps(-126.0));
-            _mm512_maskz_scalef_ps(normal, p, x)
+            let large = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, _mm512_set1_ps(TINY));
+            _mm512_maskz_scalef_ps(large, p, x)
         }
     }
     #[inline(always)]

@@ -110,13 +110,13 @@ impl Kernel for Forward<'_> {
             let mut finite = None;
             for (group, part) in seen {
                 let r0 = group.start;
-                // Packing the next tile must not wait for memory: each group asks for its share of it.
-                let ahead = tile.start + KEYS + r0 * KEYS / n..tile.start + KEYS + group.end * KEYS / n;
-                k.prefetch(simd, ahead.clone());
-                v.prefetch(simd, ahead);
                 match keys {
                     None => rows::thin_products(simd, q, k, scores.scale, &part, table, s),
                     Some(keys) => {
+                        // Packing the next tile must not wait for memory: each group asks for its share of it.
+                        let ahead = tile.start + KEYS + r0 * KEYS / n..tile.start + KEYS + group.end * KEYS / n;
+                        k.prefetch(simd, ahead.clone());
+                        v.prefetch(simd, ahead);
                         let left = Left { data: &q[r0 * dim..], row: dim, step: 1 };
                         let s = Out { data: s, row: STRIDE };
                         rows::products(simd, left, group.len(), keys, tile.start, &part, s);

@@ -73,24 +73,32 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
     assert!(panels == 1 || (panels - 2) * b.panel + last * b.step + PANEL * S::LANES <= b.data.len());
     assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
 
-    for p in 0..panels {
-        let width = PANEL.min(vectors - p * PANEL);
+    // A few rows leave registers for two panels that lie side by side: whole rows of B are then read in one go.
+    let wide = m <= S::ROWS / 3 && b.panel == PANEL * S::LANES;
+    let mut v = 0;
+    while v < vectors {
+        let width = if wide && vectors - v >= 2 * PANEL { 2 * PANEL } else { PANEL.min(vectors - v) };
         let mut i = 0;
         while i < m {
             let rows = (m - i).min(S::ROWS);
             // SAFETY: the asserts above bound the last element that any row and panel reads or writes; all strides
             // are unsigned, so no earlier one lies outside.
             unsafe {
-                let (a0, b0) = (a.data.as_ptr().add(i * a.row), b.data.as_ptr().add(p * b.panel));
-                let c0 = c.data.as_mut_ptr().add(i * c.row + p * PANEL * S::LANES);
+                let (a0, b0) = (a.data.as_ptr().add(i * a.row), b.data.as_ptr().add(v / PANEL * b.panel));
+                let c0 = c.data.as_mut_ptr().add(i * c.row + v * S::LANES);
                 let t = Tile { k, a: a0, a_row: a.row, a_step: a.step, b: b0, b_step: b.step, c: c0, c_row: c.row };
-                match width {
-                    2 => t.rows::<S, 2>(simd, rows, store),
+                match (width, rows) {
+                    (4, 1) => t.run::<S, 1, 4>(simd, store),
+                    (4, 2) => t.run::<S, 2, 4>(simd, store),
+                    (4, 3) => t.run::<S, 3, 4>(simd, store),
+                    (4, _) => t.run::<S, 4, 4>(simd, store),
+                    (2, _) => t.rows::<S, 2>(simd, rows, store),
                     _ => t.rows::<S, 1>(simd, rows, store),
                 }
             }
             i += rows;
         }
+        v += width;
     }
 }
 

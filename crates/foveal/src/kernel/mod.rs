@@ -16,6 +16,7 @@ pub mod rows;
 mod scalar;
 pub mod simd;
 pub mod softmax;
+pub mod thin;
 pub mod weights;
 
 pub use isa::Isa;

@@ -134,6 +134,9 @@ pub fn products<S: Simd>(simd: S, q: Left, rows: usize, keys: Right, tile: usize
     simd.gemm((rows, part.len.div_ceil(S::LANES), depth), q, keys, s, Store::Set);
 }
 
+/// Keys to ask for ahead of time when they are read in place: some 4 KiB at D = 64, what memory delivers within its latency.
+const AHEAD: usize = 16;
+
 /// The same for a few rows, as dot products with the keys as they lie: packing would cost more than it saves.
 #[inline(always)]
 pub fn thin_products<S: Simd>(
@@ -147,6 +150,7 @@ pub fn thin_products<S: Simd>(
 ) {
     let dim = k.cols();
     for n in 0..part.len {
+        k.prefetch(simd, part.first + n + AHEAD..part.first + n + AHEAD + 1);
         let key = match k.row(part.first + n) {
             Some(key) => key,
             None => {

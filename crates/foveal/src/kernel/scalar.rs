@@ -1,7 +1,7 @@
 //! Four lanes of plain f32: runs everywhere, and the compiler turns it into whatever baseline the target has.
 
 use super::gemm::{self, Left, Out, Right, Store};
-use super::simd::{EXP2, Simd};
+use super::simd::{EXP2, Simd, TINY};
 
 #[derive(Clone, Copy)]
 pub struct Scalar;
@@ -13,9 +13,9 @@ fn zip(a: [f32; 4], b: [f32; 4], f: impl Fn(f32, f32) -> f32) -> [f32; 4] {
 
 /// 2ˣ, branch-free so that loops over it vectorise.
 #[inline(always)]
-pub fn exp2(x: f32) -> f32 {
-    // Below −126 the result is not normal any more: −127 gives the bit pattern of zero. NaN passes through both comparisons.
-    let x = if x < -127.0 { -127.0 } else { x };
+fn exp2(x: f32) -> f32 {
+    // −127 gives the bit pattern of zero. NaN is not less than anything.
+    let x = if x < TINY { -127.0 } else { x };
     let floor = x.floor();
     let f = x - floor;
     let p = EXP2[1] + f * (EXP2[2] + f * (EXP2[3] + f * (EXP2[4] + f * EXP2[5])));

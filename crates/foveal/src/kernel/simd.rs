@@ -36,8 +36,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `keep` must be valid for reading `LANES` values.
     unsafe fn keep(self, keep: *const bool, yes: Self::V, no: Self::V) -> Self::V;
-    /// 2ˣ for x ≤ 127: relative error below 3e-7, exactly 0 for −∞, NaN for NaN; results under the smallest normal
-    /// number may be flushed to 0.
+    /// 2ˣ for x ≤ 127: relative error below 3e-7, 0 for x < [`TINY`], NaN for NaN.
     fn exp2(self, x: Self::V) -> Self::V;
     fn sum(self, v: Self::V) -> f32;
     fn largest(self, v: Self::V) -> f32;
@@ -52,6 +51,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// [`super::gemm::gemm`], compiled once for this instruction set.
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store);
 }
+
+/// The exponent below which a power counts as 0. Beside a sum that is at least 1 it could be lost eighty times over; but a
+/// product with it might be subnormal, and each of these costs the processor a hundred cycles.
+pub const TINY: f32 = -100.0;
 
 /// 2ᶠ ≈ Σ cᵢ fⁱ on [0, 1): the degree-5 minimax polynomial of the relative error, 7.5e-8 before rounding.
 #[expect(clippy::excessive_precision, reason = "the f64 solution, so that a reader can reproduce it")]

@@ -1,6 +1,5 @@
 //! Seeded random arrays and comparisons, shared by the integration tests.
 #![allow(dead_code, reason = "each test file compiles its own copy and uses a part of it")]
-#![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
 use ndarray::{Array, Array4, ArrayD, ArrayView, ArrayViewD, Dimension, IntoDimension};
 

@@ -1,0 +1,168 @@
+//! A few rows times a large matrix: C\[m, n\] = A\[m, k\] · B\[k, n\] with a small m, as in generating text.
+//!
+//! Every value of B is used only m times, so the speed is that of reading B from memory. B is therefore read once, as it
+//! lies, in the direction in which it lies, instead of being packed first:
+//!
+//! ```text
+//! columns of B contiguous (a weight stored [out, in]):
+//!   for each 4 columns j of B:             4·k values stay in L1
+//!     for each 4 rows i of A:              C[i, j] = Σ A[i, ..]·B[.., j], in 16 vectors
+//! rows of B contiguous (a weight stored [in, out]):
+//!   for each 8 rows p of B:                8·n values stay in L1
+//!     for each 4 rows i of A:              C[i, ..] += A[i, p]·B[p, ..]
+//! ```
+//! How the columns of C are shared out does not change any chain of additions, so results do not depend on it.
+
+use std::ops::Range;
+
+use super::Kernel;
+use super::matrix::Matrix;
+use super::simd::Simd;
+
+/// Rows of A that are taken together.
+pub const GROUP: usize = 4;
+/// Columns of B that are read side by side: as many streams as the prefetcher follows with ease.
+const COLUMNS: usize = 4;
+/// Rows of B that are read side by side: C is loaded and stored once for all of them.
+const DEPTH: usize = 8;
+
+/// The direction in which B lies.
+#[derive(Clone, Copy)]
+pub enum Lying<'a> {
+    /// Bᵀ, whose rows are contiguous.
+    Columns(Matrix<'a>),
+    /// B, whose rows are contiguous.
+    Rows(Matrix<'a>),
+}
+
+/// Some columns of A·B.
+pub struct Thin<'a> {
+    /// A: [m, k], contiguous.
+    pub a: &'a [f32],
+    pub k: usize,
+    pub b: Lying<'a>,
+    /// Which columns.
+    pub columns: Range<usize>,
+    /// [m, columns], contiguous.
+    pub out: &'a mut [f32],
+}
+
+impl Kernel for Thin<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Thin { a, k, b, columns, out, .. } = self;
+        let width = columns.len();
+        let contiguous = "checked by the caller";
+        match b {
+            Lying::Columns(b) => {
+                let column = |j: usize| b.row(columns.start + j).expect(contiguous);
+                let whole = width - width % COLUMNS;
+                for j in (0..whole).step_by(COLUMNS) {
+                    let b: [&[f32]; COLUMNS] = std::array::from_fn(|c| column(j + c));
+                    for (a, out) in a.chunks(GROUP * k).zip(out.chunks_mut(GROUP * width)) {
+                        match a.len() / k {
+                            4 => dots::<S, 4, COLUMNS>(simd, a, b, out, j),
+                            3 => dots::<S, 3, COLUMNS>(simd, a, b, out, j),
+                            2 => dots::<S, 2, COLUMNS>(simd, a, b, out, j),
+                            _ => dots::<S, 1, COLUMNS>(simd, a, b, out, j),
+                        }
+                    }
+                }
+                for j in whole..width {
+                    for (a, out) in a.chunks(k).zip(out.chunks_mut(width)) {
+                        dots::<S, 1, 1>(simd, a, [column(j)], out, j);
+                    }
+                }
+            }
+            Lying::Rows(b) => {
+                out.fill(0.0);
+                let row = |p: usize| &b.row(p).expect(contiguous)[columns.clone()];
+                let whole = k - k % DEPTH;
+                for p in (0..whole).step_by(DEPTH) {
+                    let b: [&[f32]; DEPTH] = std::array::from_fn(|d| row(p + d));
+                    for (a, out) in a.chunks(GROUP * k).zip(out.chunks_mut(GROUP * width)) {
+                        match a.len() / k {
+                            4 => add_rows::<S, 4, DEPTH>(simd, a, p, b, out),
+                            3 => add_rows::<S, 3, DEPTH>(simd, a, p, b, out),
+                            2 => add_rows::<S, 2, DEPTH>(simd, a, p, b, out),
+                            _ => add_rows::<S, 1, DEPTH>(simd, a, p, b, out),
+                        }
+                    }
+                }
+                for p in whole..k {
+                    for (a, out) in a.chunks(k).zip(out.chunks_mut(width)) {
+                        add_rows::<S, 1, 1>(simd, a, p, [row(p)], out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// C\[.., j..j + N\]: every one of M rows of A times every one of N columns of B.
+#[inline(always)]
+fn dots<S: Simd, const M: usize, const N: usize>(simd: S, a: &[f32], b: [&[f32]; N], out: &mut [f32], j: usize) {
+    let (k, width) = (a.len() / M, out.len() / M);
+    assert!(a.len() == M * k && b.iter().all(|column| column.len() == k));
+    let whole = k - k % S::LANES;
+    let mut sums = [[simd.splat(0.0); N]; M];
+    let mut p = 0;
+    while p < whole {
+        // SAFETY: p + LANES ≤ k, which is the length of every column of B and of every one of the M rows of A.
+        unsafe {
+            let values: [S::V; N] = std::array::from_fn(|c| simd.load(b[c].as_ptr().add(p)));
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let x = simd.load(a.as_ptr().add(i * k + p));
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    *sum = simd.fma(x, value, *sum);
+                }
+            }
+        }
+        p += S::LANES;
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        for (c, sum) in sums.iter().enumerate() {
+            let tail = a[i * k + whole..(i + 1) * k].iter().zip(&b[c][whole..]).map(|(x, y)| x * y).sum::<f32>();
+            out[i * width + j + c] = simd.sum(*sum) + tail;
+        }
+    }
+}
+
+/// C\[i, ..\] += Σ A\[i, p + d\]·B\[p + d, ..\] over D rows of B, for M rows of C.
+#[inline(always)]
+fn add_rows<S: Simd, const M: usize, const D: usize>(simd: S, a: &[f32], p: usize, b: [&[f32]; D], out: &mut [f32]) {
+    let (k, width) = (a.len() / M, out.len() / M);
+    assert!(a.len() == M * k && p + D <= k);
+    assert!(out.len() == M * width && b.iter().all(|row| row.len() == width));
+    let whole = width - width % S::LANES;
+    // The rows that come next lie D rows further on. They are asked for here: in a narrow part of a matrix every row is a new
+    // place in memory, which the prefetcher of the processor finds too late.
+    let ahead = if D > 1 { D * (b[1].as_ptr().addr().wrapping_sub(b[0].as_ptr().addr())) } else { 0 };
+    let factors: [[f32; D]; M] = std::array::from_fn(|i| std::array::from_fn(|d| a[i * k + p + d]));
+    let mut j = 0;
+    while j < whole {
+        // SAFETY: j + LANES ≤ width, which is the length of every row of B and of every one of the M rows of C.
+        unsafe {
+            let values: [S::V; D] = std::array::from_fn(|d| simd.load(b[d].as_ptr().add(j)));
+            if D > 1 {
+                b.iter().for_each(|row| simd.prefetch(row.as_ptr().wrapping_add(j).wrapping_byte_add(ahead)));
+            }
+            for (i, factors) in factors.iter().enumerate() {
+                let target = out.as_mut_ptr().add(i * width + j);
+                let mut sum = simd.load(target);
+                for (factor, value) in factors.iter().zip(values) {
+                    sum = simd.fma(simd.splat(*factor), value, sum);
+                }
+                simd.store(target, sum);
+            }
+        }
+        j += S::LANES;
+    }
+    for j in whole..width {
+        for (i, factors) in factors.iter().enumerate() {
+            out[i * width + j] += factors.iter().zip(b).map(|(x, row)| x * row[j]).sum::<f32>();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The matrix product against f64, over sizes, layouts and thread counts.
+
+mod support;
+
+use foveal::{Error, Threads, matmul};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use support::randn;
+
+/// Sizes around the thin limit, vectors, and the tiles of `gemm`.
+const SIZES: [usize; 11] = [0, 1, 2, 3, 4, 5, 15, 17, 48, 65, 130];
+
+/// The ways in which a matrix of any shape may lie in memory.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    Rows,
+    Columns,
+    Backwards,
+    Gaps,
+}
+
+const LAYOUTS: [Layout; 4] = [Layout::Rows, Layout::Columns, Layout::Backwards, Layout::Gaps];
+
+/// Room for a matrix, and the matrix in it.
+fn room((m, n): (usize, usize), layout: Layout, seed: u64) -> Array2<f32> {
+    let shape = match layout {
+        Layout::Columns => (n, m),
+        Layout::Gaps => (3 * m, 2 * n),
+        _ => (m, n),
+    };
+    randn(seed, shape).mapv(|x| x as f32)
+}
+
+fn view(room: &Array2<f32>, layout: Layout) -> ArrayView2<'_, f32> {
+    match layout {
+        Layout::Rows => room.view(),
+        Layout::Columns => room.t(),
+        Layout::Backwards => room.slice(s![..;-1, ..;-1]),
+        Layout::Gaps => room.slice(s![..;3, ..;2]),
+    }
+}
+
+fn view_mut(room: &mut Array2<f32>, layout: Layout) -> ArrayViewMut2<'_, f32> {
+    match layout {
+        Layout::Rows => room.view_mut(),
+        Layout::Columns => room.view_mut().reversed_axes(),
+        Layout::Backwards => room.slice_mut(s![..;-1, ..;-1]),
+        Layout::Gaps => room.slice_mut(s![..;3, ..;2]),
+    }
+}
+
+/// alpha·a·b + beta·c within what f32 allows: k roundings of the sum of absolute products.
+fn check(alpha: f32, a: &ArrayView2<f32>, b: &ArrayView2<f32>, beta: f32, old: &Array2<f32>, got: &ArrayView2<f32>) {
+    let (a, b) = (a.mapv(f64::from), b.mapv(f64::from));
+    let (product, size) = (a.dot(&b), a.mapv(f64::abs).dot(&b.mapv(f64::abs)));
+    for ((at, got), product) in got.indexed_iter().zip(&product) {
+        // Not 0·old: with beta = 0 a NaN in C must not show.
+        let kept = if beta == 0.0 { 0.0 } else { f64::from(beta) * f64::from(old[at]) };
+        let expected = f64::from(alpha) * product + kept;
+        let error = (f64::from(*got) - expected).abs();
+        assert!(error <= 1e-6 * (2.0 + size[at] + kept.abs()), "{at:?}: {got} instead of {expected}");
+    }
+}
+
+#[test]
+fn all_sizes() {
+    for m in SIZES {
+        for k in SIZES {
+            for n in SIZES {
+                let (a, b) = (room((m, k), Layout::Rows, 1), room((k, n), Layout::Rows, 2));
+                let mut c = Array2::from_elem((m, n), f32::NAN);
+                matmul(1.0, &a, &b, 0.0, &mut c, Threads::Rayon).unwrap();
+                check(1.0, &a.view(), &b.view(), 0.0, &c, &c.view());
+            }
+        }
+    }
+}
+
+#[test]
+fn all_layouts() {
+    for (m, k, n) in [(1, 70, 90), (3, 33, 65), (40, 29, 70), (70, 19, 2), (129, 300, 65), (11, 290, 77)] {
+        for (la, lb, lc) in LAYOUTS.iter().flat_map(|a| LAYOUTS.map(|b| LAYOUTS.map(|c| (*a, b, c)))).flatten() {
+            for (alpha, beta) in [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0)] {
+                let (a, b, mut c) = (room((m, k), la, 1), room((k, n), lb, 2), room((m, n), lc, 3));
+                let (a, b, before) = (view(&a, la), view(&b, lb), c.clone());
+                let old = view(&before, lc).to_owned();
+                matmul(alpha, a, b, beta, view_mut(&mut c, lc), Threads::Rayon).unwrap();
+                check(alpha, &a, &b, beta, &old, &view(&c, lc));
+                if matches!(lc, Layout::Gaps) {
+                    assert!(c.indexed_iter().all(|((i, j), x)| (i % 3 == 0 && j % 2 == 0) || *x == before[[i, j]]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_values() {
+    // A row or a column that is broadcast has stride 0.
+    let (row, b) = (room((1, 40), Layout::Rows, 1), room((40, 50), Layout::Rows, 2));
+    for m in [1, 3, 20] {
+        let a = row.broadcast((m, 40)).unwrap();
+        let mut c = Array2::zeros((m, 50));
+        matmul(1.0, a, &b, 0.0, &mut c, Threads::Rayon).unwrap();
+        check(1.0, &a, &b.view(), 0.0, &c, &c.view());
+        let one = Array2::from_elem((1, 1), 1.0);
+        let ones = one.broadcast((m, 40)).unwrap();
+        matmul(1.0, ones, &b, 0.0, &mut c, Threads::Rayon).unwrap();
+        check(1.0, &ones, &b.view(), 0.0, &c, &c.view());
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    // Thin, in both directions and layouts, and large, with sums over k long enough to be cut.
+    for (m, k, n) in [
+        (1, 770, 1003),
+        (4, 515, 2001),
+        (1003, 770, 1),
+        (200, 1500, 170),
+        (170, 90, 1100),
+        (33, 700, 1030),
+        (30, 770, 1003),
+    ] {
+        for layout in [Layout::Rows, Layout::Columns] {
+            let (a, b) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2));
+            let run = |threads: Threads| {
+                let mut c = Array2::zeros((m, n));
+                matmul(1.0, &a, view(&b, layout), 0.0, &mut c, threads).unwrap();
+                c.mapv(f32::to_bits)
+            };
+            let one = run(Threads::Sequential);
+            check(1.0, &a.view(), &view(&b, layout), 0.0, &Array2::zeros((m, n)), &one.mapv(f32::from_bits).view());
+            for threads in 1..=5 {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                assert!(pool.install(|| run(Threads::Rayon)) == one, "{threads} threads, {m} × {k} × {n}, {layout:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shapes_must_fit() {
+    let (a, b, mut c) = (Array2::zeros((2, 3)), Array2::zeros((4, 5)), Array2::ones((2, 5)));
+    let error = matmul(1.0, &a, &b, 0.0, &mut c, Threads::Rayon).unwrap_err();
+    assert!(matches!(error, Error::Shape { ref expected, ref got, .. } if *expected == [3, 5] && *got == [4, 5]));
+    assert!(matmul(1.0, &a, b.slice(s![..3, ..4]), 0.0, &mut c, Threads::Rayon).is_err());
+    assert!(c.iter().all(|x| *x == 1.0));
+}
+
+#[test]
+fn not_a_number_spreads_as_it_should() {
+    let mut a = Array2::<f32>::ones((2, 40));
+    a[[1, 39]] = f32::NAN;
+    for n in [1, 3, 50] {
+        let mut c = Array2::zeros((2, n));
+        matmul(1.0, &a, &Array2::zeros((40, n)), 0.0, &mut c, Threads::Rayon).unwrap();
+        assert!(c.row(0).iter().all(|x| *x == 0.0) && c.row(1).iter().all(|x| x.is_nan()));
+    }
+}
