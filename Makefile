@@ -6,12 +6,18 @@ ARGS ?=
 # The comparison's Python packages. Set PYTHON to one that has them already, and nothing is installed.
 VENV := .venv-bench
 
-.PHONY: help test fmt lint rust-test examples doc bench compare
+.PHONY: help visualize data test fmt lint rust-test examples doc bench compare
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-test: fmt lint rust-test examples ## format, lints, all tests, doc examples, examples
+visualize: ## look at the attention of 16,384 tokens, at three zooms, in the terminal
+	$(CARGO) run --quiet --release --package foveal --example map
+
+data: ## fetch the real checkpoints, vocabularies and texts that tests need, once, into the user's cache
+	python3 scripts/fetch_test_data.py
+
+test: data fmt lint rust-test examples ## format, lints, all tests, doc examples, examples
 
 fmt:
 	$(CARGO) fmt --all --check

@@ -11,6 +11,7 @@ from pathlib import Path
 SLOT = 0.12e9  # nanoseconds that a program's turn takes, if one repetition does not take longer
 LONG_ROUND = 3e9
 ROUNDS, ROUNDS_IF_LONG = 15, 7
+SLOW, ROUNDS_IF_SLOW = 8, 3  # who takes 8 times as long takes part in 3 rounds
 # ONNX Runtime's threads spin for 50 ms after a call, PyTorch's for 5; the next program shall find the machine idle.
 CALM = 0.1
 # Then it is watched for this long: who else is busy now is likely to be so during the turn.
@@ -59,6 +60,7 @@ class Turn:
     worker: Worker
     loaded: dict
     repeats: int = 1
+    slow: bool = False  # so much slower than the fastest that a few rounds tell
     times: list[float] = field(default_factory=list)
 
     def time(self) -> float:
@@ -71,20 +73,25 @@ def measure(turns: list[Turn], rounds: int | None) -> int:
 
     Returns how many turns began while something else was keeping the machine busy.
     """
-    expected = 0.0
+    expected, single = 0.0, []
     for turn in turns:
         once = turn.time()
         if once < SLOT / 10:
             turn.repeats = max(1, round(SLOT / 10 / once))
             once = turn.time()
         turn.repeats = max(1, min(round(SLOT / once), 100_000))
-        expected += once * turn.repeats
+        single.append(once)
+    for turn, once in zip(turns, single, strict=True):
+        turn.slow = once > SLOW * min(single)
+        expected += 0 if turn.slow else once * turn.repeats
     count = rounds or (ROUNDS_IF_LONG if expected > LONG_ROUND else ROUNDS)
     disturbed = 0
     for i in range(count):
         detail(f"round {i + 1} of {count}")
         first = i % len(turns)
         for turn in turns[first:] + turns[:first]:
+            if turn.slow and i >= ROUNDS_IF_SLOW:
+                continue
             time.sleep(CALM)
             disturbed += busy_share() > BUSY
             turn.times.append(turn.time())
@@ -109,7 +116,8 @@ def busy_share() -> float:
 
 def paired(ours: Turn, theirs: Turn, factor: float = 1.0) -> float:
     """The median over the rounds of theirs / ours."""
-    return statistics.median(factor * b / a for a, b in zip(ours.times, theirs.times, strict=True))
+    # A slow rival took part in the first rounds only.
+    return statistics.median(factor * b / a for a, b in zip(ours.times, theirs.times, strict=False))
 
 
 def progress(text: str) -> None:

@@ -24,7 +24,8 @@ fn main() -> Result<(), Error> {
     show("weights: softmax of each row", &weights);
     show("output: weights·v", &out);
 
-    let (_, weights) = scaled_dot_product_attention(&q, &k, &v, Some(causal_mask(3, 3, &Align::Last).view().into_dyn()))?;
+    let (_, weights) =
+        scaled_dot_product_attention(&q, &k, &v, Some(causal_mask(3, 3, &Align::Last).view().into_dyn()))?;
     show("weights under the causal mask", &weights);
     Ok(())
 }

@@ -9,7 +9,9 @@ fn main() -> Result<(), Error> {
     // Eight query heads share two key heads.
     let (heads, kv_heads, tokens, dim) = (8, 2, 200, 64);
     let wave = |h, n, seed: f32| {
-        Array4::from_shape_fn((1, h, n, dim), |(_, h, i, d)| (seed * (h + 1) as f32 + (i * dim + d) as f32 * 0.37).sin())
+        Array4::from_shape_fn((1, h, n, dim), |(_, h, i, d)| {
+            (seed * (h + 1) as f32 + (i * dim + d) as f32 * 0.37).sin()
+        })
     };
     let (q, k, v) = (wave(heads, tokens, 1.0), wave(kv_heads, tokens, 2.0), wave(kv_heads, tokens, 3.0));
 

@@ -7,7 +7,8 @@ use ndarray::{Array4, s};
 
 fn main() -> Result<(), foveal::Error> {
     // One sequence, two heads, eight tokens, four dimensions: token i points in direction i mod 4.
-    let tokens = Array4::from_shape_fn((1, 2, 8, 4), |(_, h, i, d)| if i % 4 == d { 2.0 + 2.0 * h as f32 } else { 0.0 });
+    let tokens =
+        Array4::from_shape_fn((1, 2, 8, 4), |(_, h, i, d)| if i % 4 == d { 2.0 + 2.0 * h as f32 } else { 0.0 });
 
     let attention = Attention::new().mask(Mask::causal());
     let fwd = attention.forward(&tokens, &tokens, &tokens)?;

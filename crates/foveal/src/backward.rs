@@ -95,7 +95,11 @@ pub(crate) fn backward(
                 let (b, h) = cut.head(unit, turn);
                 // SAFETY: these rows of this unit and chunk belong to this task alone, and no other slice of them is held.
                 let dq = unsafe {
-                    if cut.in_place { dq_rows.block(b, h, rows.clone()) } else { part_rows.block(chunk, unit, 0..rows.len()) }
+                    if cut.in_place {
+                        dq_rows.standard(b, h, rows.clone())
+                    } else {
+                        part_rows.standard(chunk, unit, 0..rows.len())
+                    }
                 };
                 let (chunks, rows) = (cut.chunks, rows.clone());
                 dispatch(isa, Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot });
@@ -165,7 +169,7 @@ fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f
     for_each_task(slots, batch * heads, |_, head| {
         let (b, h) = (head / heads, head % heads);
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
-        let delta = unsafe { target.block(b, h, 0..queries) };
+        let delta = unsafe { target.standard(b, h, 0..queries) };
         dispatch(isa, RowDots { dout: Matrix::new(dout, b, h), out: Matrix::new(&out, b, h), delta });
     });
 }
@@ -188,7 +192,7 @@ fn join(
     for_each_task(slots, units, |_, unit| {
         let (b, h) = cut.head(unit, turn);
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
-        let out = unsafe { dq.block(b, h, rows.clone()) };
+        let out = unsafe { dq.standard(b, h, rows.clone()) };
         for (i, out) in out.chunks_exact_mut(dim).enumerate() {
             for chunk in 0..chunks {
                 let row = part.slice(s![chunk, unit, i, ..dim]);
@@ -207,7 +211,7 @@ fn join(
             let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
             out.iter_mut().zip(&to_dq).for_each(|(x, y)| *x += scale * y);
             // SAFETY: as above.
-            let shaw = unsafe { shaw.block(0, b * heads + h, 0..distances) };
+            let shaw = unsafe { shaw.standard(0, b * heads + h, 0..distances) };
             shaw.iter_mut().zip(&to_table).for_each(|(x, y)| *x = add(*x, scale * y));
         }
     });

@@ -213,7 +213,14 @@ impl<'a> Scores<'a> {
 
     /// Adds the bias of query i on the keys from `first` on. `relative` holds Shaw's scale·q·a of this row.
     #[inline(always)]
-    pub fn add_bias<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), first: usize, relative: &[f32], row: &mut [f32]) {
+    pub fn add_bias<S: Simd>(
+        &self,
+        simd: S,
+        (b, h, i): (usize, usize, usize),
+        first: usize,
+        relative: &[f32],
+        row: &mut [f32],
+    ) {
         match &self.attention.bias.0 {
             Kind::None => {}
             Kind::Alibi(slopes) => options::subtract_distance(simd, row, slopes[h], self.alibi_distance(b, i, first)),

@@ -124,7 +124,9 @@ impl Spec {
             let (start, end) = match self.mask {
                 Visible::All | Visible::Keep => (0, self.keys),
                 Visible::Causal => (0, last + 1 + self.keys - queries),
-                Visible::Window(left) => ((first + self.keys - queries).saturating_sub(left), last + 1 + self.keys - queries),
+                Visible::Window(left) => {
+                    ((first + self.keys - queries).saturating_sub(left), last + 1 + self.keys - queries)
+                }
             };
             end.div_ceil(SIDE) - start / SIDE
         };

@@ -146,4 +146,12 @@ impl Simd for Avx2 {
         }
         unsafe { compiled(self, size, a, b, c, store) }
     }
+    #[inline(always)]
+    fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+        #[target_feature(enable = "avx2,fma")]
+        fn compiled(simd: Avx2, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+            gemm::gemm_row(simd, size, a, b, c);
+        }
+        unsafe { compiled(self, size, a, b, c) }
+    }
 }

@@ -143,4 +143,12 @@ impl Simd for Avx512 {
         }
         unsafe { compiled(self, size, a, b, c, store) }
     }
+    #[inline(always)]
+    fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+        fn compiled(simd: Avx512, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+            gemm::gemm_row(simd, size, a, b, c);
+        }
+        unsafe { compiled(self, size, a, b, c) }
+    }
 }

@@ -241,7 +241,7 @@ impl Kernel for Backward<'_, '_> {
             };
             // SAFETY: these keys belong to this task alone, and no other slice of their gradients is held.
             let (dk_out, dv_out) =
-                unsafe { (targets.dk.block(b, kv, range.clone()), targets.dv.block(b, kv, range)) };
+                unsafe { (targets.dk.standard(b, kv, range.clone()), targets.dv.standard(b, kv, range)) };
             let mut dk = Padded::new::<S>(dk_out, dim, dk);
             let mut dv = Padded::new::<S>(dv_out, value_dim, dv);
             for first in (0..n).step_by(ROWS) {
@@ -271,7 +271,8 @@ impl Kernel for Backward<'_, '_> {
                     let step = if all_seen { KEYS } else { S::ROWS };
                     for j0 in (0..keys.range.len()).step_by(step) {
                         let group = j0..(j0 + step).min(keys.range.len());
-                        let seen = if all_seen { 0..block.len() } else { scores.seeing(b, &block.rows, &keys.range, &group) };
+                        let seen =
+                            if all_seen { 0..block.len() } else { scores.seeing(b, &block.rows, &keys.range, &group) };
                         let dout = queries.right::<S>(queries.dout_rows, &block, seen.start);
                         add_transposed(simd, p, &group, &seen, dout, dv.rows(j0));
                         let q = queries.right::<S>(queries.q_rows, &block, seen.start);
@@ -365,9 +366,25 @@ impl Group<'_> {
         let (dim, value_dim) = (queries.q.len() / n, queries.dout.len() / n);
         let at = first + rows.start;
         let q = Left { data: &queries.q[at * dim..], row: dim, step: 1 };
-        rows::products(simd, q, rows.len(), keys.k_cols, keys.range.start, part, Out { data: &mut p[skip..], row: STRIDE });
+        rows::products(
+            simd,
+            q,
+            rows.len(),
+            keys.k_cols,
+            keys.range.start,
+            part,
+            Out { data: &mut p[skip..], row: STRIDE },
+        );
         let dout = Left { data: &queries.dout[at * value_dim..], row: value_dim, step: 1 };
-        rows::products(simd, dout, rows.len(), keys.v_cols, keys.range.start, part, Out { data: &mut ds[skip..], row: STRIDE });
+        rows::products(
+            simd,
+            dout,
+            rows.len(),
+            keys.v_cols,
+            keys.range.start,
+            part,
+            Out { data: &mut ds[skip..], row: STRIDE },
+        );
 
         for r in 0..rows.len() {
             let (h, i) = block.at(rows.start + r);
@@ -380,7 +397,16 @@ impl Group<'_> {
             }
             let (p, ds) = (&mut p[skip..skip + whole], &mut ds[skip..skip + whole]);
             let relative = rows::relative_row(scores, queries.relative, at + r);
-            rows::finish(simd, scores, block, rows.start + r, part, relative, p, scores.softcap().map(|_| &mut *capped));
+            rows::finish(
+                simd,
+                scores,
+                block,
+                rows.start + r,
+                part,
+                relative,
+                p,
+                scores.softcap().map(|_| &mut *capped),
+            );
             let (lse, delta) = (queries.lse[at + r], queries.delta[at + r]);
             match scores.dropout(block.b, h, i) {
                 None => softmax::exp_and_gradient(simd, p, ds, lse, delta),
@@ -459,7 +485,7 @@ fn add_bias_gradient(
         }
         Kind::T5(t5) => {
             // SAFETY: as above; no other slice of it is held.
-            let table = unsafe { targets.table.block(chunk, 0, head..head + 1) };
+            let table = unsafe { targets.table.standard(chunk, 0, head..head + 1) };
             scores.distances(b, i, first, ds.len(), t5.bucket.len()).collect(ds, table);
         }
         Kind::Dense(bias) => {

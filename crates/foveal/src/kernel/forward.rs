@@ -128,7 +128,7 @@ impl Kernel for Forward<'_> {
                 for r in group.clone() {
                     let row = &mut s[(r - r0) * STRIDE..][..span];
                     rows::finish(simd, &scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
-                    tile_max[r - r0] = softmax::shift(softmax::largest(simd, row));
+                    tile_max[r - r0] = softmax::largest(simd, row);
                 }
                 for r in group.clone() {
                     let (old, new) = (max[r], max[r].max(tile_max[r - r0]));
@@ -164,8 +164,12 @@ impl Kernel for Forward<'_> {
                 } else {
                     let weights = Left { data: s, row: STRIDE, step: 1 };
                     let values = Right { data: &values.data[skip * values.step..], ..values };
-                    let size = (group.len(), wide / S::LANES, part.len);
-                    simd.gemm(size, weights, values, Out { data: acc, row: wide }, Store::Add);
+                    if group.len() == 1 && in_place.is_some() {
+                        simd.gemm_row((wide / S::LANES, part.len), s, values, acc);
+                    } else {
+                        let size = (group.len(), wide / S::LANES, part.len);
+                        simd.gemm(size, weights, values, Out { data: acc, row: wide }, Store::Add);
+                    }
                 }
             }
             tile.start += KEYS;
@@ -175,16 +179,21 @@ impl Kernel for Forward<'_> {
             sum[r] = softmax::total(simd, &sum[r * S::LANES..(r + 1) * S::LANES]);
         }
         let sum = &sum[..n];
-        max.iter_mut().zip(sum).for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { softmax::unshift(*max) + ln(*sum) });
+        max.iter_mut()
+            .zip(sum)
+            .for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { *max + ln(*sum) });
         for r in 0..n {
-            let (h, i) = block.at(r);
             let acc = &mut acc[r * wide..][..wide];
             softmax::multiply(simd, acc, if sum[r] == 0.0 { 0.0 } else { 1.0 / sum[r] });
-            // SAFETY: each row belongs to one block, and each block to one task.
-            unsafe {
-                out.write((out_b, h, i), 0, &acc[..v.cols()]);
-                lse.write((out_b, h, i), 0, &[max[r]]);
+        }
+        // SAFETY: each row belongs to one block, and each block to one task.
+        unsafe {
+            let together = block.heads.len() == 1 && wide == v.cols();
+            match out.block(out_b, block.heads.start, block.rows.clone()).filter(|_| together) {
+                Some(rows) => rows.copy_from_slice(&acc[..n * wide]),
+                None => (0..n).for_each(|r| out.write(block.place(out_b, r), 0, &acc[r * wide..][..v.cols()])),
             }
+            (0..n).for_each(|r| lse.write(block.place(out_b, r), 0, &max[r..=r]));
         }
     }
 }

@@ -20,7 +20,9 @@ pub const MAX_ROWS: usize = 12;
 /// Vectors per panel.
 pub const PANEL: usize = 2;
 /// How many rows of B ahead to ask for: 8 rows are about a hundred cycles, some L2 latencies. Worth 2 %.
-const PREFETCH: usize = 8;
+const AHEAD: usize = 8;
+/// The same where B comes from memory.
+const AHEAD_IN_MEMORY: usize = 32;
 
 /// The left operand: element (i, k) is `data[i·row + k·step]`.
 #[derive(Clone, Copy)]
@@ -73,32 +75,70 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
     assert!(panels == 1 || (panels - 2) * b.panel + last * b.step + PANEL * S::LANES <= b.data.len());
     assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
 
-    // A few rows leave registers for two panels that lie side by side: whole rows of B are then read in one go.
-    let wide = m <= S::ROWS / 3 && b.panel == PANEL * S::LANES;
-    let mut v = 0;
-    while v < vectors {
-        let width = if wide && vectors - v >= 2 * PANEL { 2 * PANEL } else { PANEL.min(vectors - v) };
+    for p in 0..panels {
+        let width = PANEL.min(vectors - p * PANEL);
         let mut i = 0;
         while i < m {
             let rows = (m - i).min(S::ROWS);
             // SAFETY: the asserts above bound the last element that any row and panel reads or writes; all strides
             // are unsigned, so no earlier one lies outside.
             unsafe {
-                let (a0, b0) = (a.data.as_ptr().add(i * a.row), b.data.as_ptr().add(v / PANEL * b.panel));
-                let c0 = c.data.as_mut_ptr().add(i * c.row + v * S::LANES);
-                let t = Tile { k, a: a0, a_row: a.row, a_step: a.step, b: b0, b_step: b.step, c: c0, c_row: c.row };
-                match (width, rows) {
-                    (4, 1) => t.run::<S, 1, 4>(simd, store),
-                    (4, 2) => t.run::<S, 2, 4>(simd, store),
-                    (4, 3) => t.run::<S, 3, 4>(simd, store),
-                    (4, _) => t.run::<S, 4, 4>(simd, store),
-                    (2, _) => t.rows::<S, 2>(simd, rows, store),
+                let (a0, b0) = (a.data.as_ptr().add(i * a.row), b.data.as_ptr().add(p * b.panel));
+                let c0 = c.data.as_mut_ptr().add(i * c.row + p * PANEL * S::LANES);
+                let t = Tile {
+                    k,
+                    a: a0,
+                    a_row: a.row,
+                    a_step: a.step,
+                    b: b0,
+                    b_step: b.step,
+                    c: c0,
+                    c_row: c.row,
+                    ahead: AHEAD,
+                };
+                match width {
+                    2 => t.rows::<S, 2>(simd, rows, store),
                     _ => t.rows::<S, 1>(simd, rows, store),
                 }
             }
             i += rows;
         }
-        v += width;
+    }
+}
+
+/// [`gemm`] for one row, added to C, with a B whose panels lie side by side: its rows are read four vectors in one go, as
+/// memory likes it.
+#[inline(always)]
+pub fn gemm_row<S: Simd>(simd: S, (vectors, k): (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+    if vectors == 0 || k == 0 {
+        return;
+    }
+    assert!(b.panel == PANEL * S::LANES && a.len() >= k && c.len() >= vectors * S::LANES);
+    assert!((k - 1) * b.step + vectors * S::LANES <= b.data.len());
+    let mut v = 0;
+    while v < vectors {
+        // SAFETY: the asserts above bound what the row reads and writes.
+        unsafe {
+            let (b0, c0) = (b.data.as_ptr().add(v * S::LANES), c.as_mut_ptr().add(v * S::LANES));
+            let t = Tile {
+                k,
+                a: a.as_ptr(),
+                a_row: 0,
+                a_step: 1,
+                b: b0,
+                b_step: b.step,
+                c: c0,
+                c_row: 0,
+                ahead: AHEAD_IN_MEMORY,
+            };
+            if vectors - v >= 4 {
+                t.run::<S, 1, 4>(simd, Store::Add);
+                v += 4;
+            } else {
+                t.run::<S, 1, 1>(simd, Store::Add);
+                v += 1;
+            }
+        }
     }
 }
 
@@ -111,6 +151,8 @@ struct Tile {
     b_step: usize,
     c: *mut f32,
     c_row: usize,
+    /// How many rows of B ahead to ask for.
+    ahead: usize,
 }
 
 impl Tile {
@@ -189,7 +231,7 @@ impl Tile {
             let mut row = [simd.splat(0.0); NV];
             for v in 0..NV {
                 row[v] = simd.load(b.add(v * S::LANES));
-                simd.prefetch(b.wrapping_add(PREFETCH * self.b_step + v * S::LANES));
+                simd.prefetch(b.wrapping_add(self.ahead * self.b_step + v * S::LANES));
             }
             for i in 0..M {
                 let x = simd.splat(*a.add(i * self.a_row));

@@ -166,20 +166,34 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The rows `rows` of head (b, h) as one slice: they must lie next to each other without gaps.
+    /// The rows `rows` of head (b, h) of an array in standard layout.
+    ///
+    /// # Safety
+    /// As for [`block`](Rows::block).
+    #[inline(always)]
+    pub unsafe fn standard(&self, b: usize, h: usize, rows: Range<usize>) -> &'a mut [f32] {
+        // SAFETY: passed on.
+        unsafe { self.block(b, h, rows) }.expect("an array made in standard layout")
+    }
+
+    /// The rows `rows` of head (b, h) as one slice, if they lie next to each other without gaps.
     ///
     /// # Safety
     /// No other thread may access these rows while the slice lives, and the caller may hold no other slice of them.
     #[inline(always)]
-    pub unsafe fn block(&self, b: usize, h: usize, rows: Range<usize>) -> &'a mut [f32] {
+    pub unsafe fn block(&self, b: usize, h: usize, rows: Range<usize>) -> Option<&'a mut [f32]> {
         let [batch, heads, tokens, dim] = self.dim;
         assert!(b < batch && h < heads && rows.start <= rows.end && rows.end <= tokens);
-        assert!((dim <= 1 || self.strides[3] == 1) && (tokens <= 1 || self.strides[2] == dim as isize));
-        let at = self.offset([b, h, rows.start, 0]);
         let len = rows.len() * dim;
-        // SAFETY: the rows lie within the array, next to each other (both asserted), and the array is borrowed for 'a; nobody
-        // else accesses them. If there are none, the offset may point anywhere, and is not used.
-        unsafe { if len == 0 { &mut [] } else { std::slice::from_raw_parts_mut(self.ptr.offset(at), len) } }
+        if len == 0 {
+            return Some(&mut []);
+        }
+        let without_gaps = (dim == 1 || self.strides[3] == 1) && (tokens == 1 || self.strides[2] == dim as isize);
+        // SAFETY: the rows lie within the array (asserted) and next to each other, and the array is borrowed for 'a; nobody
+        // else accesses them.
+        without_gaps.then(|| unsafe {
+            std::slice::from_raw_parts_mut(self.ptr.offset(self.offset([b, h, rows.start, 0])), len)
+        })
     }
 }
 

@@ -107,12 +107,13 @@ pub fn hide<S: Simd>(simd: S, row: &mut [f32], keep: &[bool], value: f32) {
 pub fn hide_biased<S: Simd>(simd: S, row: &mut [f32], bias: &[f32], value: f32) {
     assert!(bias.len() >= row.len());
     let (hidden, lowest) = (simd.splat(value), simd.splat(f32::MIN));
-    pass!(
-        simd,
-        row,
-        |at, x| simd.pick(simd.load(bias.as_ptr().add(at)), lowest, hidden, x),
-        |n, y| if bias[n] <= f32::MIN { value } else { y }
-    );
+    pass!(simd, row, |at, x| simd.pick(simd.load(bias.as_ptr().add(at)), lowest, hidden, x), |n, y| if bias[n]
+        <= f32::MIN
+    {
+        value
+    } else {
+        y
+    });
 }
 
 #[cfg(test)]

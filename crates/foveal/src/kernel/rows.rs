@@ -41,6 +41,13 @@ impl Block {
         }
     }
 
+    /// The place of row r in an output whose sequence is `b`.
+    #[inline(always)]
+    pub fn place(&self, b: usize, r: usize) -> (usize, usize, usize) {
+        let (h, i) = self.at(r);
+        (b, h, i)
+    }
+
     /// The queries of the block's rows `group`.
     #[inline(always)]
     pub fn queries(&self, group: &Range<usize>) -> Range<usize> {
@@ -134,8 +141,8 @@ pub fn products<S: Simd>(simd: S, q: Left, rows: usize, keys: Right, tile: usize
     simd.gemm((rows, part.len.div_ceil(S::LANES), depth), q, keys, s, Store::Set);
 }
 
-/// Keys to ask for ahead of time when they are read in place: some 4 KiB at D = 64, what memory delivers within its latency.
-const AHEAD: usize = 16;
+/// Keys to ask for ahead of time when they are read in place: some 8 KiB at D = 64, what memory delivers within its latency.
+const AHEAD: usize = 32;
 
 /// The same for a few rows, as dot products with the keys as they lie: packing would cost more than it saves.
 #[inline(always)]

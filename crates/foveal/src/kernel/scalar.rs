@@ -104,4 +104,8 @@ impl Simd for Scalar {
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
         gemm::gemm(self, size, a, b, c, store);
     }
+    #[inline(never)]
+    fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {
+        gemm::gemm_row(self, size, a, b, c);
+    }
 }

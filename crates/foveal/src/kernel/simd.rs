@@ -50,19 +50,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn prefetch(self, p: *const f32);
     /// [`super::gemm::gemm`], compiled once for this instruction set.
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store);
+    /// [`super::gemm::gemm_row`], compiled once for this instruction set.
+    fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]);
 }
 
 /// The exponent below which a power counts as 0. Beside a sum that is at least 1 it could be lost eighty times over; but a
 /// product with it might be subnormal, and each of these costs the processor a hundred cycles.
 pub const TINY: f32 = -100.0;
 
-/// 2ᶠ ≈ Σ cᵢ fⁱ on [0, 1): the degree-5 minimax polynomial of the relative error, 7.5e-8 before rounding.
-#[expect(clippy::excessive_precision, reason = "the f64 solution, so that a reader can reproduce it")]
-pub const EXP2: [f32; 6] = [
-    0.999_999_925_063_84,
-    0.693_153_073_194_58,
-    0.240_153_617_069_34,
-    0.055_826_318_013_98,
-    0.008_989_340_109_64,
-    0.001_877_576_676_23,
-];
+/// 2ᶠ ≈ Σ cᵢ fⁱ on [0, 1): the degree-5 minimax polynomial of the relative error with c₀ = 1, so that 2⁰ is exactly 1; 8.3e-8
+/// before rounding.
+pub const EXP2: [f32; 6] = [1.0, 0.693_151_3, 0.240_164_44, 0.055_799_913, 0.009_017_031, 0.001_867_13];

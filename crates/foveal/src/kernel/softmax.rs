@@ -2,11 +2,11 @@
 //!
 //! Rows are whole vectors long: the caller has filled up the last one with −∞.
 //!
-//! exp(s − m) is computed as 2^(s·log₂e − c) with c = m·log₂e rounded: one fused multiply-add instead of a subtraction and a
-//! multiplication. That c is a rounded m does not matter where all that uses it uses the same c, as the online softmax
-//! does: its running maximum *is* c. [`shift`] makes it, [`unshift`] takes it back.
+//! The difference s − m is taken before anything else, so that the largest score of a row gives exactly 1, and the only
+//! visible key of a row a weight of exactly 1. Folding the multiplication by log₂e into it would save one instruction in
+//! fourteen and lose that.
 
-use std::f32::consts::{LN_2, LOG2_E};
+use std::f32::consts::LOG2_E;
 
 use super::simd::Simd;
 
@@ -28,22 +28,10 @@ pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
     simd.largest(simd.max(simd.max(max[0], max[1]), simd.max(max[2], max[3])))
 }
 
-/// m·log₂e. −∞ (nothing visible) stays what it is.
-#[inline(always)]
-pub fn shift(m: f32) -> f32 {
-    m * LOG2_E
-}
-
-/// c·ln 2
-#[inline(always)]
-pub fn unshift(c: f32) -> f32 {
-    c * LN_2
-}
-
-/// row ⟵ row·2^log
+/// row ⟵ row·exp(log)
 #[inline(always)]
 pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32) {
-    multiply_by(simd, row, simd.exp2(simd.splat(log)));
+    multiply_by(simd, row, simd.exp2(simd.splat(log * LOG2_E)));
 }
 
 /// row ⟵ row·factor
@@ -60,27 +48,35 @@ fn multiply_by<S: Simd>(simd: S, row: &mut [f32], factor: S::V) {
     }
 }
 
-/// row ⟵ exp(row − m), with c = [`shift`](m), added lane by lane to the one vector `sum`. A c of −∞ (nothing visible)
-/// counts as 0, so that −∞ still gives 0.
+/// row ⟵ exp(row − m), added lane by lane to the one vector `sum`.
 #[inline(always)]
-pub fn exp<S: Simd>(simd: S, row: &mut [f32], c: f32, sum: &mut [f32]) {
+pub fn exp<S: Simd>(simd: S, row: &mut [f32], m: f32, sum: &mut [f32]) {
     assert_eq!(sum.len(), S::LANES);
-    let minus_c = minus(simd, c);
+    let m = finite(simd, m);
     // Two sums: one alone would wait for each addition.
     // SAFETY: `sum` has LANES values.
     let mut sums = [unsafe { simd.load(sum.as_ptr()) }, simd.splat(0.0)];
     let mut pairs = row.chunks_exact_mut(2 * S::LANES);
     for pair in &mut pairs {
         let (a, b) = pair.split_at_mut(S::LANES);
-        sums[0] = simd.add(sums[0], exp_vector(simd, a, minus_c));
-        sums[1] = simd.add(sums[1], exp_vector(simd, b, minus_c));
+        sums[0] = simd.add(sums[0], exp_vector(simd, a, m));
+        sums[1] = simd.add(sums[1], exp_vector(simd, b, m));
     }
     let last = pairs.into_remainder();
     if !last.is_empty() {
-        sums[0] = simd.add(sums[0], exp_vector(simd, last, minus_c));
+        sums[0] = simd.add(sums[0], exp_vector(simd, last, m));
     }
     // SAFETY: as above.
     unsafe { simd.store(sum.as_mut_ptr(), simd.add(sums[0], sums[1])) };
+}
+
+/// row ⟵ exp(row − lse)
+#[inline(always)]
+pub fn weights<S: Simd>(simd: S, row: &mut [f32], lse: f32) {
+    let lse = finite(simd, lse);
+    row.chunks_exact_mut(S::LANES).for_each(|vector| {
+        exp_vector(simd, vector, lse);
+    });
 }
 
 /// The sum of one vector.
@@ -91,18 +87,19 @@ pub fn total<S: Simd>(simd: S, vector: &[f32]) -> f32 {
     simd.sum(unsafe { simd.load(vector.as_ptr()) })
 }
 
+/// A maximum or log-sum-exp of −∞ (nothing visible) counts as 0, so that exp(−∞ − it) is still 0.
 #[inline(always)]
-fn minus<S: Simd>(simd: S, c: f32) -> S::V {
-    simd.splat(if c == f32::NEG_INFINITY { 0.0 } else { -c })
+fn finite<S: Simd>(simd: S, m: f32) -> S::V {
+    simd.splat(if m == f32::NEG_INFINITY { 0.0 } else { m })
 }
 
-/// One vector of [`exp`].
+/// One vector of exp(· − m).
 #[inline(always)]
-fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], minus_c: S::V) -> S::V {
+fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], m: S::V) -> S::V {
     assert_eq!(vector.len(), S::LANES);
     // SAFETY: there are LANES values.
     unsafe {
-        let y = simd.exp2(simd.fma(simd.load(vector.as_ptr()), simd.splat(LOG2_E), minus_c));
+        let y = simd.exp2(simd.mul(simd.sub(simd.load(vector.as_ptr()), m), simd.splat(LOG2_E)));
         simd.store(vector.as_mut_ptr(), y);
         y
     }
@@ -111,9 +108,9 @@ fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], minus_c: S::V) -> S::V {
 /// p ⟵ exp(p − lse) and ds ⟵ p∘(ds − delta)
 #[inline(always)]
 pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: f32, delta: f32) {
-    let (minus_c, delta) = (minus(simd, shift(lse)), simd.splat(delta));
+    let (lse, delta) = (finite(simd, lse), simd.splat(delta));
     for at in (0..p.len()).step_by(S::LANES) {
-        let weight = exp_vector(simd, &mut p[at..at + S::LANES], minus_c);
+        let weight = exp_vector(simd, &mut p[at..at + S::LANES], lse);
         let ds = &mut ds[at..at + S::LANES];
         // SAFETY: there are LANES values.
         unsafe { simd.store(ds.as_mut_ptr(), simd.mul(weight, simd.sub(simd.load(ds.as_ptr()), delta))) };

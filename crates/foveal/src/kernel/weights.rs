@@ -51,8 +51,6 @@ impl<K: Sink> Kernel for Weights<'_, K> {
         let [q_copy, k_packed, s, relative, table, lines] = slot.cut(parts(&scores, n, dim));
         let q = rows::gather(q, &block, q_copy);
         rows::relative(simd, &scores, &block, q, table, relative);
-        // `exp` adds up what it makes; here nobody asks.
-        let mut sum = [0.0; LINE];
         let lines = &mut lines[..sink.lines() * KEYS];
         lines.fill(0.0);
 
@@ -70,9 +68,18 @@ impl<K: Sink> Kernel for Weights<'_, K> {
                     for r in group.clone() {
                         let (h, i) = block.at(r);
                         let row = &mut s[(r - group.start) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
-                        rows::finish(simd, &scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
+                        rows::finish(
+                            simd,
+                            &scores,
+                            &block,
+                            r,
+                            &part,
+                            rows::relative_row(&scores, relative, r),
+                            row,
+                            None,
+                        );
                         let lse = lse[[block.b, h, i]];
-                        softmax::exp(simd, row, softmax::shift(lse), &mut sum[..S::LANES]);
+                        softmax::weights(simd, row, lse);
                         if part.view == View::Partial && lse.is_nan() {
                             // Of a row that is NaN, what it does not see is 0 all the same.
                             scores.hide(simd, (block.b, h, i), part.first, &mut row[..part.len], 0.0);

@@ -1,0 +1,47 @@
+//! The one place where memory is mapped. The bytes of a checkpoint are read from the page cache as they are needed;
+//! nothing is copied on opening.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use crate::{Error, Result};
+
+/// A file in memory. Clones share the mapping.
+#[derive(Clone, Debug)]
+pub(crate) struct MappedFile {
+    path: PathBuf,
+    map: Arc<Mmap>,
+}
+
+impl MappedFile {
+    #[allow(unsafe_code)]
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let io = |source| Error::Io { path: path.to_path_buf(), source };
+        let file = File::open(path).map_err(io)?;
+        if !file.metadata().map_err(io)?.is_file() {
+            return Err(Error::NoCheckpoint { path: path.to_path_buf(), missing: "it is not a regular file".into() });
+        }
+        // SAFETY: the mapping is read-only and private to this process, and every access goes through `bytes`, whose
+        // length is fixed here. What is left is the rule of all memory-mapped readers: no other process may shorten
+        // the file meanwhile. Saving in this crate keeps it: it renames a new file over the old name, and a mapping of
+        // the old one stays whole.
+        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+        Ok(MappedFile { path: path.to_path_buf(), map: Arc::new(map) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// The error of this file: `at` names the part, `problem` what is wrong with it.
+    pub(crate) fn format_error(&self, at: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Format { path: self.path.clone(), at: at.into(), problem: problem.into() }
+    }
+}

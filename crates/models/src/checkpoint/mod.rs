@@ -1,0 +1,296 @@
+//! Checkpoints: a Hugging Face folder or a GGUF file, seen the same way.
+//!
+//! ```no_run
+//! use foveal_models::Checkpoint;
+//!
+//! let checkpoint = Checkpoint::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! let width = checkpoint.config().size("hidden_size")?;
+//! let weight = checkpoint.array2("model.layers.0.self_attn.q_proj.weight", [width, width])?;
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+//!
+//! Whatever the file, names, shapes, the order of the numbers and the configuration's keys are Hugging Face's. Files are
+//! memory-mapped and checked whole on opening; numbers are converted to f32 only when a tensor is asked for them.
+
+mod architecture;
+mod config;
+mod dequantise;
+mod dtype;
+mod file;
+pub(crate) mod gguf;
+mod hub;
+pub(crate) mod json;
+mod safetensors;
+mod save;
+mod tensor;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array1, Array2, ArrayD};
+
+pub use self::architecture::Architecture;
+pub use self::config::Config;
+pub use self::dtype::Dtype;
+use self::file::MappedFile;
+pub use self::hub::{Hub, resolve};
+pub use self::save::save;
+use self::tensor::Order;
+pub use self::tensor::Tensor;
+use crate::{Error, Result};
+
+/// An open checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    config: Config,
+    files: Vec<MappedFile>,
+    tensors: BTreeMap<String, Entry>,
+    gguf: Option<gguf::Metadata>,
+}
+
+/// Where a tensor is.
+#[derive(Debug)]
+struct Entry {
+    file: usize,
+    range: Range<usize>,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    order: Order,
+}
+
+impl Checkpoint {
+    /// Opens a folder with `config.json` and `model.safetensors` (or its shards and their index), a `.safetensors` file
+    /// with `config.json` beside it, a `.gguf` file, or a folder that holds one.
+    ///
+    /// # Errors
+    /// If a file is absent or breaks its format. The whole of every header has been checked when this returns; nothing
+    /// has been allocated that the files do not account for.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let kind = std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })?;
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if kind.is_dir() {
+            Checkpoint::open_folder(path)
+        } else if extension == Some("safetensors") {
+            let config = Config::read(&path.with_file_name("config.json"))?;
+            Checkpoint::from_files(path, config, [(path.to_path_buf(), None)])
+        } else if extension == Some("gguf") || begins_as_gguf(path) {
+            Checkpoint::open_gguf(path)
+        } else {
+            let missing = "its name ends neither in .gguf nor in .safetensors".into();
+            Err(Error::NoCheckpoint { path: path.to_path_buf(), missing })
+        }
+    }
+
+    fn open_folder(folder: &Path) -> Result<Self> {
+        let (config, whole) = (folder.join("config.json"), folder.join("model.safetensors"));
+        let index = folder.join("model.safetensors.index.json");
+        if !config.exists() {
+            return match &only_gguf(folder)?[..] {
+                [file] => Checkpoint::open_gguf(file),
+                _ => Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing: "it has no config.json".into() }),
+            };
+        }
+        let config = Config::read(&config)?;
+        if whole.exists() {
+            Checkpoint::from_files(folder, config, [(whole, None)])
+        } else if index.exists() {
+            let shards = safetensors::shards(&index)?;
+            Checkpoint::from_files(folder, config, shards.into_iter().map(|(path, names)| (path, Some(names))))
+        } else {
+            let missing = match folder.join("pytorch_model.bin").exists() {
+                true => "it has its weights as pytorch_model.bin; save them as safetensors with transformers",
+                false => "it has no model.safetensors",
+            };
+            Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing: missing.into() })
+        }
+    }
+
+    /// Opens the files, each with the tensors that an index says it holds, if there is one.
+    fn from_files(
+        path: &Path,
+        config: Config,
+        files: impl IntoIterator<Item = (PathBuf, Option<Vec<String>>)>,
+    ) -> Result<Self> {
+        let mut checkpoint =
+            Checkpoint { path: path.to_path_buf(), config, files: Vec::new(), tensors: BTreeMap::new(), gguf: None };
+        for (path, expected) in files {
+            let (file, infos) = safetensors::open(&path)?;
+            let number = checkpoint.files.len();
+            for safetensors::Info { name, shape, dtype, range } in infos {
+                let entry = Entry { file: number, range, dtype, shape, order: Order::Same };
+                checkpoint.insert(&file, name, entry)?;
+            }
+            let absent = |name: &&String| checkpoint.tensors.get(*name).is_none_or(|entry| entry.file != number);
+            if let Some(name) = expected.iter().flatten().find(absent) {
+                return Err(file.format_error(format!("tensor {name}"), "the index says it is here, but it is not"));
+            }
+            checkpoint.files.push(file);
+        }
+        Ok(checkpoint)
+    }
+
+    fn open_gguf(path: &Path) -> Result<Self> {
+        let (metadata, config, tensors) = gguf::open(path)?;
+        let file = metadata.file().clone();
+        let mut checkpoint = Checkpoint {
+            path: path.to_path_buf(),
+            config,
+            files: vec![file.clone()],
+            tensors: BTreeMap::new(),
+            gguf: Some(metadata),
+        };
+        for named in tensors {
+            let gguf::Info { name, shape, dtype, range } = named.info;
+            checkpoint.insert(&file, name, Entry { file: 0, range, dtype, shape, order: named.order })?;
+        }
+        Ok(checkpoint)
+    }
+
+    fn insert(&mut self, file: &MappedFile, name: String, entry: Entry) -> Result<()> {
+        let at = format!("tensor {name}");
+        // A dimension of 0 makes any product 0, but an array still refuses the others if they are absurd.
+        let others =
+            entry.shape.iter().filter(|&&dim| dim != 0).try_fold(1usize, |product, &dim| product.checked_mul(dim));
+        if others.is_none_or(|others| others > isize::MAX as usize) {
+            return Err(file.format_error(at, format!("its shape is {:?}", entry.shape)));
+        }
+        match self.tensors.insert(name, entry) {
+            None => Ok(()),
+            Some(_) => Err(file.format_error(at, "it is there twice")),
+        }
+    }
+
+    /// Where the checkpoint is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The model's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The kind of model.
+    ///
+    /// # Errors
+    /// If there is no model of that kind; the error lists those there are.
+    pub fn architecture(&self) -> Result<Architecture> {
+        Architecture::of(&self.config)
+    }
+
+    /// The names of all tensors, sorted.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// A tensor by its name, if it is there.
+    ///
+    /// The same tensor goes by several names in the checkpoints of one architecture, and any of them finds it: the body's
+    /// names with or without the prefix that they have beside a head (`transformer.`, `bert.`, `model.`, `vit.`), and
+    /// `LayerNorm.gamma` and `.beta` of the first BERTs for `LayerNorm.weight` and `.bias`.
+    pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let prefix = Architecture::of(&self.config).map_or("", Architecture::prefix);
+        let other = match name.strip_prefix(prefix) {
+            Some(rest) => rest.to_owned(),
+            None => format!("{prefix}{name}"),
+        };
+        let find = |name: &str| {
+            self.tensors.get_key_value(name).or_else(|| {
+                let (stem, kind) = name.rsplit_once("LayerNorm.")?;
+                let old = match kind {
+                    "weight" => "gamma",
+                    "bias" => "beta",
+                    _ => return None,
+                };
+                self.tensors.get_key_value(&format!("{stem}LayerNorm.{old}"))
+            })
+        };
+        let (name, entry) = find(name).or_else(|| find(&other))?;
+        Some(Tensor {
+            name,
+            shape: &entry.shape,
+            dtype: entry.dtype,
+            order: entry.order,
+            bytes: &self.files[entry.file].bytes()[entry.range.clone()],
+        })
+    }
+
+    /// A tensor by its name, as [`get`](Self::get) finds it.
+    ///
+    /// # Errors
+    /// If it is not there; the error names the nearest one that is.
+    pub fn tensor(&self, name: &str) -> Result<Tensor<'_>> {
+        self.get(name).ok_or_else(|| Error::MissingTensor {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            nearest: self.names().max_by_key(|other| alike(name, other)).map(str::to_owned),
+        })
+    }
+
+    /// The numbers of a tensor that must have the given shape.
+    ///
+    /// # Errors
+    /// If it is not there, has another shape, or holds no floating-point numbers.
+    pub fn array(&self, name: &str, shape: &[usize]) -> Result<ArrayD<f32>> {
+        let tensor = self.tensor(name)?;
+        if tensor.shape() != shape {
+            return Err(Error::Shape {
+                name: tensor.name().to_owned(),
+                expected: shape.to_vec(),
+                got: tensor.shape().to_vec(),
+            });
+        }
+        tensor.to_f32()
+    }
+
+    /// The numbers of a vector that must have the given length.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn array1(&self, name: &str, length: usize) -> Result<Array1<f32>> {
+        let array = self.array(name, &[length])?;
+        Ok(array.into_dimensionality().expect("its shape was just checked"))
+    }
+
+    /// The numbers of a matrix that must have the given shape.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn array2(&self, name: &str, shape: [usize; 2]) -> Result<Array2<f32>> {
+        let array = self.array(name, &shape)?;
+        Ok(array.into_dimensionality().expect("its shape was just checked"))
+    }
+
+    /// The metadata of a GGUF file.
+    pub(crate) fn gguf(&self) -> Option<&gguf::Metadata> {
+        self.gguf.as_ref()
+    }
+}
+
+/// Files in the Hugging Face cache may be links to names without an extension.
+fn begins_as_gguf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
+    read.is_ok() && &magic == b"GGUF"
+}
+
+/// The `.gguf` files in a folder.
+fn only_gguf(folder: &Path) -> Result<Vec<PathBuf>> {
+    let io = |source| Error::Io { path: folder.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        files.extend(Some(path).filter(|path| path.extension().is_some_and(|extension| extension == "gguf")));
+    }
+    Ok(files)
+}
+
+/// How many characters two names share at their ends: names differ in the middle, by a layer or a word.
+fn alike(a: &str, b: &str) -> usize {
+    let front = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let back = a.bytes().rev().zip(b.bytes().rev()).take_while(|(a, b)| a == b).count();
+    front + back
+}

@@ -1,0 +1,157 @@
+//! Saving, whole or not at all: everything is written to temporary files beside the target and reaches the disk before
+//! any of them takes its name. A crash, a full disk or an error leaves what was there before.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use ndarray::ArrayViewD;
+use serde_json::{Map, Value};
+use tempfile::NamedTempFile;
+
+use crate::{Error, Result};
+
+/// Saves a model as Hugging Face does: `config.json` and `model.safetensors` (f32) in `folder`, which is made if it is
+/// not there.
+///
+/// ```
+/// # use foveal_models::{Checkpoint, checkpoint::save};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// let weight = ndarray::array![[1.0, 2.0], [3.0, 4.0]].into_dyn();
+/// let config = serde_json::json!({"model_type": "gpt2", "n_embd": 2});
+/// save(folder, config.as_object().unwrap(), [("wte.weight", weight.view())])?;
+/// let checkpoint = Checkpoint::open(folder)?;
+/// assert_eq!(checkpoint.tensor("wte.weight")?.to_f32()?, weight);
+/// # Ok::<(), foveal_models::Error>(())
+/// ```
+///
+/// # Errors
+/// If two tensors have the same name, or a file cannot be written; then nothing has changed.
+pub fn save<'a, S: Into<String>>(
+    folder: &Path,
+    config: &Map<String, Value>,
+    tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
+) -> Result<()> {
+    let io = |source| Error::Io { path: folder.to_path_buf(), source };
+    fs::create_dir_all(folder).map_err(io)?;
+    let weights = written(folder, |file| write_tensors(tensors, file))?;
+    let config = written(folder, |file| {
+        serde_json::to_writer_pretty(&mut *file, config).map_err(std::io::Error::from)?;
+        file.write_all(b"\n")
+    })?;
+    // Both are on the disk; what is left is to give them their names. The configuration comes last: a reader that finds
+    // a new folder half made finds no checkpoint, not a wrong one.
+    for (file, name) in [(weights, "model.safetensors"), (config, "config.json")] {
+        let path = folder.join(name);
+        file.persist(&path).map_err(|error| Error::Io { path, source: error.error })?;
+    }
+    // The names are part of the folder, and reach the disk with it.
+    #[cfg(unix)]
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+    Ok(())
+}
+
+/// A temporary file in the folder with what `write` writes, flushed to the disk.
+fn written(folder: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>) -> Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".saving-");
+    // A temporary file is for its owner's eyes only; a checkpoint is as open as the user's other files.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let write = || {
+        let file = builder.tempfile_in(folder)?;
+        let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
+        write(&mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        file.as_file().sync_all()?;
+        Ok(file)
+    };
+    write().map_err(|source| Error::Io { path: folder.to_path_buf(), source })
+}
+
+/// The header by the `safetensors` crate, the numbers one tensor at a time, so that no second copy of the model is
+/// made.
+fn write_tensors<'a, S: Into<String>>(
+    tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
+    file: &mut impl Write,
+) -> std::io::Result<()> {
+    let mut tensors: Vec<(String, ArrayViewD<'a, f32>)> = tensors.into_iter().map(|(n, t)| (n.into(), t)).collect();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    if let Some(pair) = tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(std::io::Error::other(format!("two tensors are named {}", pair[0].0)));
+    }
+    let mut end = 0;
+    let infos = tensors.iter().map(|(name, tensor)| {
+        let start = end;
+        end += 4 * tensor.len();
+        let shape = tensor.shape().to_vec();
+        (
+            name.clone(),
+            safetensors::tensor::TensorInfo { dtype: safetensors::Dtype::F32, shape, data_offsets: (start, end) },
+        )
+    });
+    let about = [("format".to_owned(), "pt".to_owned())].into();
+    let header = safetensors::tensor::Metadata::new(Some(about), infos.collect()).map_err(std::io::Error::other)?;
+    let mut header = serde_json::to_vec(&header)?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    file.write_all(&(header.len() as u64).to_le_bytes())?;
+    file.write_all(&header)?;
+    let mut bytes = Vec::new();
+    for (_, tensor) in &tensors {
+        let numbers = tensor.as_slice().map_or_else(|| Cow::Owned(tensor.iter().copied().collect()), Cow::Borrowed);
+        for chunk in numbers.chunks(1 << 16) {
+            bytes.clear();
+            bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes()));
+            file.write_all(&bytes)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array1, Array2};
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_error_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (Array1::from_elem(3, 1.0).into_dyn(), Array1::from_elem(3, 2.0).into_dyn());
+        save(folder.path(), &Map::new(), [("a", old.view())]).unwrap();
+        let error = save(folder.path(), &Map::new(), [("a", new.view()), ("a", new.view())]).unwrap_err();
+        assert!(error.to_string().contains("two tensors are named a"), "{error}");
+        assert_eq!(names(folder.path()), ["config.json", "model.safetensors"]);
+        let bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
+        assert_eq!(&bytes[bytes.len() - 4..], 1.0f32.to_le_bytes());
+    }
+
+    #[test]
+    fn other_readers_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let matrix = Array2::from_shape_fn((3, 5), |(i, j)| (10 * i + j) as f32);
+        let transposed = matrix.t().into_dyn();
+        save(folder.path(), &Map::new(), [("b", transposed), ("a", matrix.view().into_dyn())]).unwrap();
+        let bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let b = file.tensor("b").unwrap();
+        assert_eq!((b.dtype(), b.shape()), (safetensors::Dtype::F32, &[5, 3][..]));
+        assert_eq!(b.data()[4..8], 10.0f32.to_le_bytes());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().permissions().mode();
+            fs::write(folder.path().join("other"), b"").unwrap();
+            assert_eq!(mode("model.safetensors"), mode("other"));
+        }
+    }
+}

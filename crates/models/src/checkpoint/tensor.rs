@@ -1,0 +1,140 @@
+use ndarray::{ArrayD, ArrayViewD, Ix4, IxDyn, Zip};
+use rayon::prelude::*;
+
+use super::Dtype;
+use super::dequantise::dequantise;
+use crate::{Error, Result};
+
+/// One tensor of a checkpoint, still where it is in the file. Reading it costs nothing until
+/// [`to_f32`](Tensor::to_f32).
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor<'a> {
+    pub(super) name: &'a str,
+    pub(super) shape: &'a [usize],
+    pub(super) dtype: Dtype,
+    pub(super) order: Order,
+    pub(super) bytes: &'a [u8],
+}
+
+/// How the numbers lie in the file, where that is not as Hugging Face has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As the shape says.
+    Same,
+    /// A matrix stored transposed.
+    Transposed,
+    /// The rows of each head stored in pairs (0, D/2), (1, D/2 + 1), …: what llama.cpp does to Llama's queries and
+    /// keys, because it turns neighbours where Hugging Face turns halves.
+    Pairs {
+        /// How many heads share the rows.
+        heads: usize,
+    },
+}
+
+/// Numbers a task converts: big enough to be worth a task, small enough to stay in the cache, a multiple of every
+/// block.
+const TASK: usize = 1 << 15;
+
+impl<'a> Tensor<'a> {
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Its shape, outermost dimension first.
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// How its numbers are stored.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Its bytes, as they are stored.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its numbers, in the order of its shape, converted by all threads of the current pool.
+    ///
+    /// # Errors
+    /// If it holds no floating-point numbers.
+    pub fn to_f32(&self) -> Result<ArrayD<f32>> {
+        let Some((block, block_bytes)) = self.dtype.block() else {
+            return Err(Error::Dtype { name: self.name.to_owned(), got: self.dtype.to_string() });
+        };
+        let count: usize = self.shape.iter().product();
+        debug_assert_eq!(count / block * block_bytes, self.bytes.len());
+        let mut numbers = vec![0.0; count];
+        (numbers.par_chunks_mut(TASK), self.bytes.par_chunks(TASK / block * block_bytes))
+            .into_par_iter()
+            .for_each(|(numbers, bytes)| dequantise(self.dtype, bytes, numbers));
+        let shaped = |shape: &[usize]| {
+            ArrayD::from_shape_vec(IxDyn(shape), numbers).expect("opening checked the shape against the bytes")
+        };
+        Ok(match self.order {
+            Order::Same => shaped(self.shape),
+            Order::Transposed => {
+                let stored: Vec<usize> = self.shape.iter().rev().copied().collect();
+                in_order(shaped(&stored).t())
+            }
+            Order::Pairs { heads } => {
+                let rows = self.shape[0];
+                let stored = [heads, rows / heads / 2, 2, count / rows.max(1)];
+                let pairs = shaped(&stored).into_dimensionality::<Ix4>().expect("four dimensions were given");
+                let halves = in_order(pairs.permuted_axes([0, 2, 1, 3]).into_dyn().view());
+                halves.into_shape_with_order(IxDyn(self.shape)).expect("the same numbers in the same order")
+            }
+        })
+    }
+}
+
+/// A copy whose numbers lie in the order of its shape.
+fn in_order(view: ArrayViewD<'_, f32>) -> ArrayD<f32> {
+    let mut out = ArrayD::zeros(view.raw_dim());
+    Zip::from(&mut out).and(view).par_for_each(|out, &x| *out = x);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(numbers: impl IntoIterator<Item = f32>) -> Vec<u8> {
+        numbers.into_iter().flat_map(f32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn transposed_and_paired_rows_come_back_in_order() {
+        let stored = bytes((0..6u8).map(f32::from));
+        let tensor = Tensor { name: "w", shape: &[3, 2], dtype: Dtype::F32, order: Order::Transposed, bytes: &stored };
+        assert_eq!(tensor.to_f32().unwrap(), ndarray::array![[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]].into_dyn());
+        // Two heads of four rows: 0 2 1 3 in the file are rows 0 1 2 3 of the head.
+        let stored = bytes([0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0]);
+        for shape in [&[8usize][..], &[8, 1]] {
+            let order = Order::Pairs { heads: 2 };
+            let tensor = Tensor { name: "q", shape, dtype: Dtype::F32, order, bytes: &stored };
+            let numbers: Vec<f32> = tensor.to_f32().unwrap().into_iter().collect();
+            assert_eq!(numbers, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        }
+    }
+
+    #[test]
+    fn many_tasks_and_a_rest() {
+        let count = 3 * TASK + 5;
+        let stored: Vec<u8> = (0..count).flat_map(|i| half::bf16::from_f32((i % 251) as f32).to_le_bytes()).collect();
+        let tensor = Tensor { name: "w", shape: &[count], dtype: Dtype::BF16, order: Order::Same, bytes: &stored };
+        assert!(tensor.to_f32().unwrap().iter().enumerate().all(|(i, &x)| x == (i % 251) as f32));
+        let stored: Vec<u8> = (0..count).flat_map(|i| half::f16::from_f32((i % 251) as f32).to_le_bytes()).collect();
+        let tensor = Tensor { name: "w", shape: &[count], dtype: Dtype::F16, order: Order::Same, bytes: &stored };
+        assert!(tensor.to_f32().unwrap().iter().enumerate().all(|(i, &x)| x == (i % 251) as f32));
+    }
+
+    #[test]
+    fn integers_are_refused() {
+        let tensor =
+            Tensor { name: "ids", shape: &[1], dtype: Dtype::Other("I64"), order: Order::Same, bytes: &[0; 8] };
+        assert!(matches!(tensor.to_f32(), Err(Error::Dtype { .. })));
+    }
+}

@@ -1,0 +1,194 @@
+use std::fmt;
+use std::path::PathBuf;
+
+/// What can be wrong with a file, a configuration, a text or a call. Every variant says what was found, what was
+/// expected, and what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder cannot be read or written.
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// A path is there, but it is no checkpoint: a file that a checkpoint must have is absent.
+    NoCheckpoint {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What is absent.
+        missing: String,
+    },
+    /// A file breaks the rules of its format.
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// The part that is wrong: a header field, a tensor, a key.
+        at: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A configuration value is absent or makes no sense.
+    Config {
+        /// Where the configuration comes from.
+        path: PathBuf,
+        /// Which key.
+        key: String,
+        /// What it may be.
+        expected: String,
+        /// What it was.
+        got: String,
+    },
+    /// The checkpoint is of a kind that there is no model for.
+    Architecture {
+        /// Where the checkpoint is.
+        path: PathBuf,
+        /// The name it gives itself.
+        got: String,
+        /// The names there are models for.
+        known: Vec<&'static str>,
+    },
+    /// A model needs a tensor that the checkpoint does not have.
+    MissingTensor {
+        /// Where the checkpoint is.
+        path: PathBuf,
+        /// The tensor's name.
+        name: String,
+        /// The most similar name there is.
+        nearest: Option<String>,
+    },
+    /// A checkpoint has a tensor that its model has no place for.
+    UnexpectedTensor {
+        /// Where the checkpoint is.
+        path: PathBuf,
+        /// The tensor's name.
+        name: String,
+    },
+    /// A tensor has another shape than the configuration calls for.
+    Shape {
+        /// The tensor's name.
+        name: String,
+        /// The shape that the configuration calls for.
+        expected: Vec<usize>,
+        /// The shape in the checkpoint.
+        got: Vec<usize>,
+    },
+    /// A tensor holds no numbers that can be read as f32.
+    Dtype {
+        /// The tensor's name.
+        name: String,
+        /// Its type.
+        got: String,
+    },
+    /// A tokenizer cannot be built, or cannot do what was asked.
+    Tokenizer {
+        /// Where it comes from; the tokenizer itself if no file is to blame.
+        source: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A token id outside the vocabulary.
+    TokenId {
+        /// The id.
+        id: u32,
+        /// The number of tokens there are.
+        vocabulary: usize,
+    },
+    /// A model is not on this machine and cannot be had from the hub.
+    Download {
+        /// The model's name.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
+    /// More tokens than the model has positions for.
+    Context {
+        /// How many tokens there are.
+        tokens: usize,
+        /// How many positions the model has.
+        limit: usize,
+    },
+    /// The engine refuses a call.
+    Engine(foveal::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Error::NoCheckpoint { path, missing } => write!(
+                f,
+                "{} is no checkpoint: {missing}; give a folder with config.json and model.safetensors, or a .gguf file",
+                path.display()
+            ),
+            Error::Format { path, at, problem } => {
+                write!(f, "{}: {at}: {problem}; the file is damaged or not what its name says", path.display())
+            }
+            Error::Config { path, key, expected, got } => {
+                write!(f, "{}: {key} is {got}, expected {expected}", path.display())
+            }
+            Error::Architecture { path, got, known } => write!(
+                f,
+                "{}: there is no model for the architecture {got}; there are models for {}",
+                path.display(),
+                known.join(", ")
+            ),
+            Error::MissingTensor { path, name, nearest } => {
+                write!(f, "{} has no tensor {name}", path.display())?;
+                match nearest {
+                    Some(nearest) => write!(f, "; the nearest name it has is {nearest}"),
+                    None => write!(f, "; it has no tensor at all"),
+                }
+            }
+            Error::UnexpectedTensor { path, name } => write!(
+                f,
+                "{} has a tensor {name} that its model has no place for; the configuration may be that of another model",
+                path.display()
+            ),
+            Error::Shape { name, expected, got } => write!(
+                f,
+                "tensor {name} has shape {got:?}, but the configuration calls for {expected:?}; they belong to different models"
+            ),
+            Error::Dtype { name, got } => {
+                write!(f, "tensor {name} has type {got}, which cannot be read as f32; convert it to F32, F16 or BF16")
+            }
+            Error::Tokenizer { source, problem } if source.as_os_str().is_empty() => {
+                write!(f, "the tokenizer cannot do this: {problem}")
+            }
+            Error::Tokenizer { source, problem } => {
+                write!(f, "{}: no tokenizer can be made of it: {problem}", source.display())
+            }
+            Error::TokenId { id, vocabulary } => {
+                write!(f, "there is no token {id}; the vocabulary has {vocabulary} tokens")
+            }
+            Error::Download { name, problem } => {
+                write!(
+                    f,
+                    "{name} is neither a path nor a model in the local cache, and cannot be downloaded: {problem}"
+                )
+            }
+            Error::Context { tokens, limit } => write!(
+                f,
+                "{tokens} tokens, but the model has {limit} positions; shorten the text or choose a sliding window"
+            ),
+            Error::Engine(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            Error::Engine(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<foveal::Error> for Error {
+    fn from(error: foveal::Error) -> Self {
+        Error::Engine(error)
+    }
+}

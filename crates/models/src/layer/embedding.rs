@@ -1,0 +1,149 @@
+//! Embedding: a table of vectors, one for each token or position.
+//!
+//! $$ x_n = E_{t_n}, \qquad dE_t = \textstyle\sum_{n:\, t_n = t} dx_n $$
+//!
+//! Many models use the same table to turn vectors into scores for each token at their end: logits = x·Eᵀ.
+//!
+//! ```
+//! use foveal_models::layer::Embedding;
+//! use ndarray::array;
+//!
+//! let tokens = Embedding { weight: array![[1., 2.], [3., 4.], [5., 6.]] };
+//! let positions = Embedding { weight: array![[10., 10.], [20., 20.]] };
+//! let mut x = tokens.forward(&[2, 0])?;
+//! positions.add_positions(&mut x, 1, 0)?; // one sequence, which starts at position 0
+//! assert_eq!(x, array![[15., 16.], [21., 22.]]);
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+
+use foveal::{Threads, matmul};
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+use super::linear::{project_backward_input, project_backward_parameters};
+use super::shape::expect;
+use super::{Random, parameters};
+use crate::Error;
+
+/// A table of vectors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedding {
+    /// E: [V, D]
+    pub weight: Array2<f32>,
+}
+
+parameters!(Embedding { weight: "weight" });
+
+impl Embedding {
+    /// Vectors from a normal distribution of deviation 0.02.
+    pub fn new(entries: usize, dim: usize, random: &mut Random) -> Self {
+        Embedding { weight: random.normal((entries, dim), 0.02) }
+    }
+
+    /// The vectors of tokens: [N, D].
+    ///
+    /// # Errors
+    /// [`Error::TokenId`] if the table has no such token.
+    pub fn forward(&self, tokens: &[u32]) -> Result<Array2<f32>, Error> {
+        self.check(tokens)?;
+        let mut x = Array2::zeros((tokens.len(), self.weight.ncols()));
+        for (mut row, token) in x.outer_iter_mut().zip(tokens) {
+            row.assign(&self.weight.row(*token as usize));
+        }
+        Ok(x)
+    }
+
+    /// Adds dx: [N, D] to the gradients of the tokens' vectors, one after the other.
+    ///
+    /// # Errors
+    /// As [`forward`](Embedding::forward); also if there are not as many rows as tokens.
+    pub fn backward<'d>(
+        &self,
+        tokens: &[u32],
+        dx: impl Into<ArrayView2<'d, f32>>,
+        grad: &mut Embedding,
+    ) -> Result<(), Error> {
+        let dx = dx.into();
+        self.check(tokens)?;
+        expect("the gradient of the embedded tokens", &[tokens.len(), self.weight.ncols()], dx.shape())?;
+        for (row, token) in dx.outer_iter().zip(tokens) {
+            let mut target = grad.weight.row_mut(*token as usize);
+            target += &row;
+        }
+        Ok(())
+    }
+
+    /// Adds the vectors of positions `start`, `start` + 1, … to every one of `batch` sequences in x: [B·T, D].
+    ///
+    /// # Errors
+    /// [`Error::Context`] if a position lies beyond the table; also if x has another width or cannot be cut into sequences.
+    pub fn add_positions(&self, x: &mut Array2<f32>, batch: usize, start: usize) -> Result<(), Error> {
+        let tokens = self.positions(x.shape(), batch, start)?;
+        let table = self.weight.slice(s![start..start + tokens, ..]);
+        x.axis_chunks_iter_mut(Axis(0), tokens.max(1)).for_each(|mut sequence| sequence += &table);
+        Ok(())
+    }
+
+    /// Adds dx: [B·T, D] to the gradients of the positions' vectors. The gradient of x itself is dx.
+    ///
+    /// # Errors
+    /// As [`add_positions`](Embedding::add_positions).
+    pub fn add_positions_backward(
+        &self,
+        dx: &Array2<f32>,
+        batch: usize,
+        start: usize,
+        grad: &mut Embedding,
+    ) -> Result<(), Error> {
+        let tokens = self.positions(dx.shape(), batch, start)?;
+        let mut target = grad.weight.slice_mut(s![start..start + tokens, ..]);
+        dx.axis_chunks_iter(Axis(0), tokens.max(1)).for_each(|sequence| target += &sequence);
+        Ok(())
+    }
+
+    /// logits = x·Eᵀ: [N, V] for x: [N, D].
+    ///
+    /// # Errors
+    /// If x has another width.
+    pub fn logits<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
+        let x = x.into();
+        let mut logits = Array2::zeros((x.nrows(), self.weight.nrows()));
+        matmul(1.0, x, self.weight.t(), 0.0, &mut logits, Threads::Rayon)?;
+        Ok(logits)
+    }
+
+    /// dx: [N, D] from dlogits: [N, V].
+    ///
+    /// # Errors
+    /// If the shapes do not fit.
+    pub fn logits_backward<'a>(
+        &self,
+        x: impl Into<ArrayView2<'a, f32>>,
+        dlogits: impl Into<ArrayView2<'a, f32>>,
+        grad: &mut Embedding,
+    ) -> Result<Array2<f32>, Error> {
+        let (x, dlogits) = (x.into(), dlogits.into());
+        let mut dx = Array2::zeros(x.raw_dim());
+        project_backward_input(self.weight.view(), dlogits, 0.0, dx.view_mut())?;
+        project_backward_parameters(x, dlogits, grad.weight.view_mut(), None)?;
+        Ok(dx)
+    }
+
+    fn check(&self, tokens: &[u32]) -> Result<(), Error> {
+        let vocabulary = self.weight.nrows();
+        match tokens.iter().find(|token| **token as usize >= vocabulary) {
+            Some(&id) => Err(Error::TokenId { id, vocabulary }),
+            None => Ok(()),
+        }
+    }
+
+    /// T, if the table has all positions for x: [B·T, D].
+    fn positions(&self, shape: &[usize], batch: usize, start: usize) -> Result<usize, Error> {
+        let (limit, dim) = self.weight.dim();
+        let tokens = shape[0] / batch.max(1);
+        expect("the embedded tokens", &[batch * tokens, dim], shape)?;
+        match start.checked_add(tokens) {
+            Some(end) if end <= limit => Ok(tokens),
+            end => Err(Error::Context { tokens: end.unwrap_or(usize::MAX), limit }),
+        }
+    }
+}

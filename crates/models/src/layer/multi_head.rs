@@ -1,0 +1,309 @@
+//! Multi-head attention (Vaswani 2017): the layer around the engine.
+//!
+//! $$ \mathrm{MHA}(x, m) = [\,o_1 \mid \dots \mid o_H\,]\, W_o^\top + b_o, \qquad
+//!    o_h = \mathrm{softmax}\!\left( \tfrac{1}{\sqrt{D_h}}\, q_h k_{g(h)}^\top + \text{mask and bias} \right) v_{g(h)} $$
+//!
+//! with q from x, and k and v from m: x itself in self-attention, the other sequence in cross-attention. With G < H key
+//! heads, each serves a group of H / G query heads. Masks, biases and the rest come with the [`Attention`] of each call.
+//!
+//! ```
+//! use foveal::{Attention, Mask};
+//! use foveal_models::layer::{MultiHeadAttention, Parameters, Random, Source};
+//! use ndarray::Array2;
+//!
+//! let layer = MultiHeadAttention::new(64, 8, &mut Random::new(1))?;
+//! assert_eq!(layer.parameter_count(), 4 * (64 * 64 + 64));
+//! let x = Array2::ones((2 * 5, 64)); // two sequences of five tokens
+//! let causal = Attention::new().mask(Mask::causal());
+//! let (y, attended) = layer.infer(&x, 2, Source::Own, &causal)?;
+//! assert_eq!(y.dim(), (10, 64));
+//! assert_eq!(attended.weights()?.dim(), (2, 8, 5, 5));
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+
+use std::ops::Range;
+
+use foveal::{Attention, Forward, KvCache, Rope, Scratch};
+use ndarray::parallel::prelude::*;
+use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, Ix4, s};
+
+pub use super::attended::{Attended, Gradients, Memory, Saved, Source};
+use super::shape::expect;
+use super::{Linear, Projection, Random, parallel, parameters};
+use crate::Error;
+
+/// Queries, keys and values by [`Projection`], attention by the engine, and the output by a linear layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiHeadAttention {
+    /// W_q, W_k and W_v.
+    pub projection: Projection,
+    /// W_o: [D, H·Dh]
+    pub output: Linear,
+    /// Turns queries and keys of self-attention by their positions. Positions in two different sequences cannot be
+    /// compared, so cross-attention leaves them as they are.
+    pub rope: Option<Rope>,
+    heads: usize,
+    key_heads: usize,
+    head_dim: usize,
+}
+
+parameters!(MultiHeadAttention { projection: "", output: "o_proj" });
+
+impl MultiHeadAttention {
+    /// As in the first Transformer: `heads` heads of dimension d_model / heads, Xavier's weights, biases of zeros.
+    ///
+    /// # Errors
+    /// If d_model does not divide by the number of heads.
+    pub fn new(d_model: usize, heads: usize, random: &mut Random) -> Result<Self, Error> {
+        let mut linear = || Linear::xavier(d_model, d_model, random);
+        let projection = Projection::Separate { q: linear(), k: linear(), v: linear() };
+        MultiHeadAttention::from_parts(projection, linear(), heads, heads)
+    }
+
+    /// As in GPT-2: queries, keys and values by one layer, weights of deviation 0.02.
+    ///
+    /// # Errors
+    /// If d_model does not divide by the number of heads.
+    pub fn fused(d_model: usize, heads: usize, random: &mut Random) -> Result<Self, Error> {
+        let projection = Projection::Fused(Linear::new(d_model, 3 * d_model, random));
+        MultiHeadAttention::from_parts(projection, Linear::new(d_model, d_model, random), heads, heads)
+    }
+
+    /// As in Llama: `key_heads` heads of keys and values serve `heads` heads of queries; no biases, weights of deviation
+    /// 0.02, RoPE on all of d_model / heads dimensions.
+    ///
+    /// # Errors
+    /// If d_model does not divide by the number of heads, or that by the number of key heads.
+    pub fn grouped(d_model: usize, heads: usize, key_heads: usize, random: &mut Random) -> Result<Self, Error> {
+        let dim = d_model / heads.max(1);
+        let mut linear = |inputs, outputs| Linear::new(inputs, outputs, random).without_bias();
+        let (q, k, v) = (linear(d_model, d_model), linear(d_model, key_heads * dim), linear(d_model, key_heads * dim));
+        let output = linear(d_model, d_model);
+        let layer = MultiHeadAttention::from_parts(Projection::Separate { q, k, v }, output, heads, key_heads)?;
+        Ok(MultiHeadAttention { rope: Some(Rope::new(dim)), ..layer })
+    }
+
+    /// From weights that exist already, without RoPE.
+    ///
+    /// # Errors
+    /// If the rows of the weights do not divide by the numbers of heads, or do not fit each other.
+    pub fn from_parts(projection: Projection, output: Linear, heads: usize, key_heads: usize) -> Result<Self, Error> {
+        let width = output.weight.ncols();
+        if heads == 0 || width == 0 || !width.is_multiple_of(heads) {
+            let (what, expected) = ("d_model", "a multiple of the number of heads, which is not 0");
+            return Err(foveal::Error::Value { what, expected, got: width as f64 }.into());
+        }
+        if key_heads == 0 || !heads.is_multiple_of(key_heads) {
+            return Err(foveal::Error::Heads { query: heads, key: key_heads }.into());
+        }
+        let head_dim = width / heads;
+        let key_width = key_heads * head_dim;
+        match &projection {
+            Projection::Fused(qkv) => {
+                expect("the fused projection", &[width + 2 * key_width, qkv.weight.ncols()], qkv.weight.shape())?;
+            }
+            Projection::Separate { q, k, v } => {
+                expect("the projection of the queries", &[width, q.weight.ncols()], q.weight.shape())?;
+                expect("the projection of the keys", &[key_width, k.weight.ncols()], k.weight.shape())?;
+                expect("the projection of the values", &[key_width, k.weight.ncols()], v.weight.shape())?;
+            }
+        }
+        for part in projection.parts().into_iter().chain([&output]) {
+            if let Some(bias) = &part.bias {
+                expect("the bias of a projection", &[part.weight.nrows()], bias.shape())?;
+            }
+        }
+        Ok(MultiHeadAttention { projection, output, rope: None, heads, key_heads, head_dim })
+    }
+
+    /// H, the heads of the queries.
+    pub fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// G, the heads of keys and values.
+    pub fn key_heads(&self) -> usize {
+        self.key_heads
+    }
+
+    /// Dh, the dimension of a head.
+    pub fn head_dim(&self) -> usize {
+        self.head_dim
+    }
+
+    /// An empty cache for `batch` sequences, with room for `capacity` tokens.
+    pub fn cache(&self, batch: usize, capacity: usize) -> KvCache {
+        KvCache::with_capacity(batch, self.key_heads, self.head_dim, self.head_dim, capacity)
+    }
+
+    /// The keys and values of a sequence that many calls will attend to: [B·S, Dm].
+    ///
+    /// # Errors
+    /// If it has another width than the weights, or cannot be cut into `batch` sequences.
+    pub fn project_memory<'a>(&self, memory: impl Into<ArrayView2<'a, f32>>, batch: usize) -> Result<Memory, Error> {
+        let kv = self.projection.forward(memory.into(), &self.key_columns())?;
+        let kv = self.heads_of(kv, batch)?.into_shared();
+        let (g, part) = (self.key_heads, |range: Range<usize>| head_range(&kv, range));
+        Ok(Memory { k: part(0..g), v: part(g..2 * g) })
+    }
+
+    /// y: [B·T, D] for x: [B·T, D], and what was attended to, which costs nothing to get and may be dropped.
+    ///
+    /// # Errors
+    /// If shapes or options do not fit; see [`foveal::Error`].
+    pub fn infer<'a>(
+        &self,
+        x: impl Into<ArrayView2<'a, f32>>,
+        batch: usize,
+        source: Source,
+        attention: &Attention,
+    ) -> Result<(Array2<f32>, Attended), Error> {
+        let attended = self.attend(x.into(), batch, source, attention)?;
+        Ok((self.output.forward(rows_of(&attended.forward.out))?, attended))
+    }
+
+    /// [`infer`](MultiHeadAttention::infer) without a cache, with what [`backward`](MultiHeadAttention::backward) needs.
+    /// `memory` makes it cross-attention.
+    ///
+    /// # Errors
+    /// As [`infer`](MultiHeadAttention::infer).
+    pub fn forward(
+        &self,
+        x: &ArcArray2<f32>,
+        memory: Option<&ArcArray2<f32>>,
+        batch: usize,
+        attention: &Attention,
+    ) -> Result<(Array2<f32>, Saved), Error> {
+        let source = memory.map_or(Source::Own, |memory| Source::Memory(memory.view()));
+        let (y, attended) = self.infer(x, batch, source, attention)?;
+        Ok((y, Saved { input: x.clone(), memory: memory.cloned(), attended }))
+    }
+
+    /// The gradients of x and of the other sequence.
+    ///
+    /// # Errors
+    /// If dy is not shaped like the output.
+    pub fn backward<'d>(
+        &self,
+        saved: &Saved,
+        dy: impl Into<ArrayView2<'d, f32>>,
+        grad: &mut MultiHeadAttention,
+    ) -> Result<Gradients, Error> {
+        let Attended { q, k, v, forward, attention, .. } = &saved.attended;
+        let dout = self.output.backward(rows_of(&forward.out), dy, &mut grad.output)?;
+        let dout = self.heads_of(dout, q.dim().0)?;
+        let mut engine = attention.backward(q, k, v, forward, &dout)?;
+        let (x, dbias) = (saved.input.view(), engine.dbias.take());
+        if let Some(memory) = &saved.memory {
+            let dq = self.columns_of(&[&engine.dq]);
+            let dkv = self.columns_of(&[&engine.dk, &engine.dv]);
+            let dx = self.projection.backward(x, &self.query_columns(), &dq, &mut grad.projection)?;
+            let columns = self.key_columns();
+            let dmemory = self.projection.backward(memory.view(), &columns, &dkv, &mut grad.projection)?;
+            return Ok(Gradients { dx, dmemory: Some(dmemory), dbias });
+        }
+        if let Some(rope) = self.rope {
+            rope.rotate_back(&mut engine.dq, 0)?;
+            rope.rotate_back(&mut engine.dk, 0)?;
+        }
+        let dqkv = self.columns_of(&[&engine.dq, &engine.dk, &engine.dv]);
+        let dx = self.projection.backward(x, &(0..self.projection.width()), &dqkv, &mut grad.projection)?;
+        Ok(Gradients { dx, dmemory: None, dbias })
+    }
+
+    fn attend(
+        &self,
+        x: ArrayView2<f32>,
+        batch: usize,
+        source: Source,
+        attention: &Attention,
+    ) -> Result<Attended, Error> {
+        let (h, g) = (self.heads, self.key_heads);
+        let start = match &source {
+            Source::Cache(cache) => cache.len(),
+            _ => 0,
+        };
+        let (q, Memory { k, v }) = match &source {
+            Source::Own | Source::Cache(_) => {
+                let qkv = self.projection.forward(x, &(0..self.projection.width()))?;
+                let mut qkv = self.heads_of(qkv, batch)?;
+                if let Some(rope) = self.rope {
+                    rope.rotate(qkv.slice_mut(s![.., ..h + g, .., ..]), start)?;
+                }
+                let qkv = qkv.into_shared();
+                let part = |range: Range<usize>| head_range(&qkv, range);
+                (part(0..h), Memory { k: part(h..h + g), v: part(h + g..h + 2 * g) })
+            }
+            Source::Memory(memory) => (self.queries(x, batch)?, self.project_memory(*memory, batch)?),
+            Source::Projected(memory) => (self.queries(x, batch)?, (*memory).clone()),
+        };
+        let (b, _, t, _) = q.dim();
+        // The engine writes where W_o will read: [B, T, H, Dh] in memory.
+        let mut out = self.heads_of(Array2::zeros((b * t, h * self.head_dim)), b)?;
+        let mut lse = Array3::zeros((b, h, t));
+        let mut run = |k: ArrayView4<f32>, v: ArrayView4<f32>| {
+            attention.forward_into(q.view(), k, v, out.view_mut(), lse.view_mut(), &mut Scratch::new())
+        };
+        match source {
+            Source::Cache(cache) => {
+                cache.append(&k, &v)?;
+                // A call that is refused leaves the cache as it was.
+                run(cache.k(), cache.v()).inspect_err(|_| cache.truncate(start))?;
+            }
+            _ => run(k.view(), v.view())?,
+        }
+        Ok(Attended { q, k, v, forward: Forward { out, lse }, attention: attention.clone(), start })
+    }
+
+    fn queries(&self, x: ArrayView2<f32>, batch: usize) -> Result<ArcArray<f32, Ix4>, Error> {
+        Ok(self.heads_of(self.projection.forward(x, &self.query_columns())?, batch)?.into_shared())
+    }
+
+    fn query_columns(&self) -> Range<usize> {
+        0..self.heads * self.head_dim
+    }
+
+    fn key_columns(&self) -> Range<usize> {
+        self.heads * self.head_dim..self.projection.width()
+    }
+
+    /// [B·T, heads·Dh] as [B, heads, T, Dh], without moving a value.
+    fn heads_of(&self, rows: Array2<f32>, batch: usize) -> Result<Array4<f32>, Error> {
+        let (n, width) = rows.dim();
+        let tokens = n / batch.max(1);
+        expect("the tokens of all sequences", &[batch * tokens, width], &[n, width])?;
+        let dim = (batch, tokens, width / self.head_dim, self.head_dim);
+        let heads = rows.into_shape_with_order(dim).expect("made in standard layout, with whole heads");
+        Ok(heads.permuted_axes([0, 2, 1, 3]))
+    }
+
+    /// Gradients [B, heads, T, Dh] side by side: [B·T, all heads·Dh].
+    fn columns_of(&self, parts: &[&Array4<f32>]) -> Array2<f32> {
+        let (b, _, t, dim) = parts[0].dim();
+        let heads = parts.iter().map(|part| part.dim().1).sum::<usize>();
+        let mut all = Array4::zeros((b, t, heads, dim));
+        let (mut first, block) = (0, parallel::block(b * heads * dim));
+        for part in parts {
+            let end = first + part.dim().1;
+            let mut columns = all.slice_mut(s![.., .., first..end, ..]);
+            let blocks = (columns.axis_chunks_iter_mut(Axis(1), block).into_par_iter())
+                .zip(part.axis_chunks_iter(Axis(2), block).into_par_iter());
+            parallel::for_each(part.len(), blocks, |(mut columns, part)| {
+                columns.assign(&part.permuted_axes([0, 2, 1, 3]));
+            });
+            first = end;
+        }
+        all.into_shape_with_order((b * t, heads * dim)).expect("made in standard layout")
+    }
+}
+
+/// Some heads of an array [B, heads, T, Dh], sharing its values.
+fn head_range(all: &ArcArray<f32, Ix4>, range: Range<usize>) -> ArcArray<f32, Ix4> {
+    all.clone().slice_move(s![.., range, .., ..])
+}
+
+/// The output of the heads, [B, H, T, Dh] but [B, T, H, Dh] in memory, as rows: [B·T, H·Dh].
+fn rows_of(out: &Array4<f32>) -> ArrayView2<'_, f32> {
+    let (b, h, t, dim) = out.dim();
+    out.view().permuted_axes([0, 2, 1, 3]).into_shape_with_order((b * t, h * dim)).expect("[B, T, H, Dh] in memory")
+}

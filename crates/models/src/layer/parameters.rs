@@ -1,0 +1,107 @@
+//! Going over the parameters of a layer or model, whatever it is made of.
+
+use ndarray::{Array, ArrayViewD, ArrayViewMutD, Dimension};
+
+/// Something with parameters: they have names like those in Hugging Face's files, joined by dots, and always come in the
+/// same order. Gradients are values of the same type, so parameters and their gradients can be zipped:
+///
+/// ```
+/// use foveal_models::layer::{Linear, Parameters, Random};
+///
+/// let mut layer = Linear::new(4, 2, &mut Random::new(1));
+/// let mut grad = layer.zeros_like();
+/// grad.bias.as_mut().unwrap().fill(1.0);
+///
+/// let mut gradients = Vec::new();
+/// grad.visit("", &mut |_, gradient| gradients.push(gradient));
+/// let mut gradients = gradients.into_iter();
+/// layer.visit_mut("", &mut |name, mut parameter| {
+///     let gradient = gradients.next().unwrap();
+///     assert_eq!(parameter.shape(), gradient.shape(), "{name}");
+///     parameter.scaled_add(-0.1, &gradient); // a step of gradient descent
+/// });
+/// assert_eq!(layer.bias.unwrap()[0], -0.1);
+/// ```
+pub trait Parameters {
+    /// Calls `f` with the name and the values of every parameter.
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>));
+
+    /// The same, with values that can be changed.
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>));
+
+    /// How many numbers there are to train.
+    fn parameter_count(&self) -> usize {
+        let mut count = 0;
+        self.visit("", &mut |_, parameter| count += parameter.len());
+        count
+    }
+
+    /// A gradient to start from: the same shapes and layouts, all zero.
+    #[must_use]
+    fn zeros_like(&self) -> Self
+    where
+        Self: Clone,
+    {
+        let mut zeros = self.clone();
+        zeros.visit_mut("", &mut |_, mut parameter| parameter.fill(0.0));
+        zeros
+    }
+}
+
+/// A single array is its own parameter, named by the prefix.
+impl<D: Dimension> Parameters for Array<f32, D> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        f(prefix, self.view().into_dyn());
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        f(prefix, self.view_mut().into_dyn());
+    }
+}
+
+/// None has no parameters.
+impl<P: Parameters> Parameters for Option<P> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        self.iter().for_each(|part| part.visit(prefix, f));
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        self.iter_mut().for_each(|part| part.visit_mut(prefix, f));
+    }
+}
+
+/// Part i of a list is named by its number.
+impl<P: Parameters> Parameters for Vec<P> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        self.iter().enumerate().for_each(|(i, part)| part.visit(&join(prefix, &i.to_string()), f));
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        self.iter_mut().enumerate().for_each(|(i, part)| part.visit_mut(&join(prefix, &i.to_string()), f));
+    }
+}
+
+/// `prefix.name`, or the one that is not empty.
+pub(crate) fn join(prefix: &str, name: &str) -> String {
+    match (prefix, name) {
+        ("", name) => name.to_owned(),
+        (prefix, "") => prefix.to_owned(),
+        (prefix, name) => format!("{prefix}.{name}"),
+    }
+}
+
+/// Implements [`Parameters`] for a struct by naming its fields: `parameters!(Linear { weight: "weight", bias: "bias" });`
+macro_rules! parameters {
+    ($layer:ty { $($field:ident: $name:literal),+ $(,)? }) => {
+        impl $crate::layer::Parameters for $layer {
+            fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
+                $(self.$field.visit(&$crate::layer::parameters::join(prefix, $name), f);)+
+            }
+
+            fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
+                $(self.$field.visit_mut(&$crate::layer::parameters::join(prefix, $name), f);)+
+            }
+        }
+    };
+}
+pub(crate) use parameters;

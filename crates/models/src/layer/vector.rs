@@ -1,0 +1,115 @@
+//! Arithmetic on slices that the compiler turns into vector code inside [`foveal::vectorise`].
+//!
+//! Multiplications and additions are separate on purpose: a fused one would be a function call where the processor lacks
+//! it, and so the results are the same on all instruction sets.
+
+/// Partial sums side by side: two vectors of 16, so that one addition need not wait for the last.
+const LANES: usize = 32;
+
+/// Σ f(aᵢ, bᵢ).
+#[inline(always)]
+pub fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += f(a[lane], b[lane]);
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| f(*a, *b)).sum();
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+        width /= 2;
+    }
+    sums[0] + rest
+}
+
+/// Σ f(aᵢ).
+#[inline(always)]
+pub fn sum(a: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    sum2(a, a, |a, _| f(a))
+}
+
+/// The largest; −∞ of nothing; NaN if there is one.
+#[inline(always)]
+pub fn max(a: &[f32]) -> f32 {
+    // The second operand where either is NaN: a NaN, once taken, could be lost, so they are looked for by themselves.
+    let larger = |x: f32, y: f32| if x > y { x } else { y };
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let mut largest = [f32::NEG_INFINITY; LANES];
+    let mut nan = [0u32; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            largest[lane] = larger(chunk[lane], largest[lane]);
+            nan[lane] |= u32::from(chunk[lane].is_nan());
+        }
+    }
+    if nan.iter().any(|nan| *nan > 0) || rest.iter().any(|x| x.is_nan()) {
+        return f32::NAN;
+    }
+    largest.iter().chain(rest).fold(f32::NEG_INFINITY, |x, y| larger(x, *y))
+}
+
+/// eˣ with a relative error below 2e-7; 0 below −87.3, ∞ from 88.4 on, NaN for NaN.
+///
+/// x = n·ln 2 + r with |r| ≤ ln 2 / 2; 2ⁿ by its exponent bits, eʳ by a polynomial (Cephes' `expf`).
+#[inline(always)]
+#[expect(clippy::excessive_precision, reason = "as published")]
+pub fn exp(x: f32) -> f32 {
+    /// Adding 1.5·2²³ leaves the integer nearest to the argument in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let clamped = if x < -87.33 { -87.33 } else { x };
+    // From here on n = 128, and 2ⁿ is ∞.
+    let clamped = if clamped > 88.8 { 88.8 } else { clamped };
+    let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    // ln 2 in two parts, the first with so few bits that n times it is exact.
+    let r = (clamped - n * 0.693_359_375) - n * -2.121_944_4e-4;
+    let mut p = 1.987_569_15e-4;
+    for c in [1.398_199_950_7e-3, 8.333_451_907_3e-3, 4.166_579_589_4e-2, 1.666_666_545_9e-1, 5.000_000_120_1e-1] {
+        p = p * r + c;
+    }
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    let value = (p * r * r + r + 1.0) * power;
+    if x < -87.33 { 0.0 } else { value }
+}
+
+/// 1 / (1 + e⁻ˣ).
+#[inline(always)]
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_is_accurate() {
+        for i in -87_300..88_000 {
+            let x = i as f32 * 1e-3;
+            let exact = f64::from(x).exp();
+            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 2e-7, "exp({x}) = {} instead of {exact}", exp(x));
+        }
+        assert_eq!((exp(f32::NEG_INFINITY), exp(-1e4)), (0.0, 0.0));
+        assert!(exp(f32::NAN).is_nan() && exp(88.8).is_infinite() && exp(f32::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn sums_and_maxima() {
+        for n in [0, 1, 31, 32, 33, 100] {
+            let x: Vec<f32> = (0..n).map(|i| ((i * 37) % 101) as f32).collect();
+            assert_eq!(sum(&x, |x| x), x.iter().sum::<f32>());
+            assert_eq!(sum2(&x, &x, |x, y| x * y), x.iter().map(|x| x * x).sum::<f32>());
+            assert_eq!(max(&x), x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            for i in 0..n {
+                let mut x = x.clone();
+                x[i] = f32::NAN;
+                assert!(max(&x).is_nan(), "{i} of {n}");
+            }
+        }
+    }
+}

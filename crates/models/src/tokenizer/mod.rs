@@ -1,0 +1,187 @@
+//! Text to tokens and back, one type for all the tokenizers that checkpoints come with.
+//!
+//! ```no_run
+//! use foveal_models::{Checkpoint, Tokenizer};
+//!
+//! let checkpoint = Checkpoint::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! let tokenizer = Tokenizer::of(&checkpoint)?;
+//! let encoding = tokenizer.encode("The capital of France is")?;
+//! assert_eq!(encoding.ids(), [504, 3575, 282, 4649, 314]);
+//! assert_eq!(encoding.labels(), ["The", " capital", " of", " France", " is"]);
+//! assert_eq!(tokenizer.decode(encoding.ids())?, "The capital of France is");
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+//!
+//! The work is done by Hugging Face's `tokenizers`, so the ids are theirs. Added here: the files it has no reader for,
+//! checks of files that would make it panic, exact places of tokens in the text, labels and words.
+
+mod bytes;
+mod encoding;
+mod files;
+mod gguf;
+mod outline;
+mod special;
+mod stream;
+
+use std::path::{Path, PathBuf};
+
+use tokenizers::{DecoderWrapper, Tokenizer as Inner};
+
+pub use self::encoding::Encoding;
+pub use self::special::SpecialTokens;
+pub use self::stream::Stream;
+use crate::{Checkpoint, Error, Result};
+
+/// A tokenizer.
+#[derive(Clone, Debug)]
+pub struct Tokenizer {
+    inner: Inner,
+    special: SpecialTokens,
+    /// One more than the largest id.
+    vocabulary: usize,
+    spelling: Spelling,
+}
+
+/// What the text of a token says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    /// A character for each byte, as in GPT-2. Tokens may cut characters.
+    Bytes,
+    /// Whatever the decoder makes of it.
+    Text,
+}
+
+impl Tokenizer {
+    /// The tokenizer of a checkpoint: from the metadata of a GGUF file, or from the files beside the weights.
+    ///
+    /// # Errors
+    /// As [`from_folder`](Self::from_folder).
+    pub fn of(checkpoint: &Checkpoint) -> Result<Self> {
+        if let Some(metadata) = checkpoint.gguf() {
+            return gguf::from_metadata(metadata);
+        }
+        let path = checkpoint.path();
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+        let mut tokenizer = Tokenizer::from_folder(folder)?;
+        tokenizer.special.fill_from_config(checkpoint.config(), tokenizer.vocabulary)?;
+        Ok(tokenizer)
+    }
+
+    /// The tokenizer of a folder: `tokenizer.json`, else GPT-2's `vocab.json` and `merges.txt` (also as `encoder.json`
+    /// and `vocab.bpe`), else BERT's `vocab.txt`.
+    ///
+    /// # Errors
+    /// If there is none, or a file cannot be read or makes no sense.
+    pub fn from_folder(folder: &Path) -> Result<Self> {
+        files::from_folder(folder)
+    }
+
+    /// Puts a tokenizer of Hugging Face's together with its special tokens. `source` is where it comes from.
+    fn new(mut inner: Inner, special: SpecialTokens, source: &Path) -> Result<Self> {
+        // A text is never cut or filled up behind the user's back, whatever the file asks for.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|error| problem(source, error))?;
+        let largest = inner.get_vocab(true).into_values().max();
+        let vocabulary = largest.map_or(0, |id| id as usize + 1);
+        let spelling = if inner.get_decoder().is_some_and(is_byte_level) { Spelling::Bytes } else { Spelling::Text };
+        Ok(Tokenizer { inner, special, vocabulary, spelling })
+    }
+
+    /// The tokens of a text, with those around it that the model was trained with (BERT's `[CLS]` and `[SEP]`).
+    ///
+    /// # Errors
+    /// If the text has a character that the vocabulary lacks and has no token for unknown ones.
+    pub fn encode(&self, text: &str) -> Result<Encoding> {
+        Encoding::of(self, text, true)
+    }
+
+    /// The tokens of a text and nothing around it: for a text that goes on from another.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_bare(&self, text: &str) -> Result<Encoding> {
+        Encoding::of(self, text, false)
+    }
+
+    /// The text of tokens, without special ones. Bytes that are no UTF-8 become `�`.
+    ///
+    /// # Errors
+    /// If an id is not in the vocabulary.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        for &id in ids {
+            self.token(id)?;
+        }
+        match self.spelling {
+            Spelling::Bytes => {
+                let spoken = ids.iter().filter(|&&id| !self.is_special(id));
+                let bytes: Vec<u8> = spoken.flat_map(|&id| self.bytes(id).unwrap_or_default()).collect();
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            Spelling::Text => self.inner.decode(ids, true).map_err(|error| problem(Path::new(""), error)),
+        }
+    }
+
+    /// Decodes tokens one by one, as they are generated.
+    pub fn stream(&self) -> Stream<'_> {
+        Stream::new(self)
+    }
+
+    /// The places, labels and words of tokens whose text is not known, as when a model made them. The text is what
+    /// they decode to; special tokens have no place in it.
+    ///
+    /// # Errors
+    /// If an id is not in the vocabulary.
+    pub fn describe(&self, ids: &[u32]) -> Result<Encoding> {
+        Encoding::of_ids(self, ids)
+    }
+
+    /// The number of ids: one more than the largest.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The special tokens that have a role.
+    pub fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// Whether a token stands for something other than its text.
+    pub fn is_special(&self, id: u32) -> bool {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        added.get(&id).is_some_and(|token| token.special)
+    }
+
+    /// A token as the vocabulary spells it: `Ġcapital`, `##ing`, `[CLS]`.
+    ///
+    /// # Errors
+    /// If the id is not in the vocabulary.
+    pub fn token(&self, id: u32) -> Result<String> {
+        self.inner.id_to_token(id).ok_or(Error::TokenId { id, vocabulary: self.vocabulary })
+    }
+
+    /// The id of a token as the vocabulary spells it.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// The bytes that a token of a byte-level vocabulary stands for.
+    fn bytes(&self, id: u32) -> Result<Vec<u8>> {
+        let token = self.token(id)?;
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder().contains_key(&id);
+        let bytes = if added { None } else { token.chars().map(bytes::byte_of).collect() };
+        Ok(bytes.unwrap_or_else(|| token.into_bytes()))
+    }
+}
+
+fn is_byte_level(decoder: &DecoderWrapper) -> bool {
+    match decoder {
+        DecoderWrapper::ByteLevel(_) => true,
+        DecoderWrapper::Sequence(steps) => steps.get_decoders().iter().any(is_byte_level),
+        _ => false,
+    }
+}
+
+/// An error of the `tokenizers` library, or of ours.
+fn problem(source: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Tokenizer { source: PathBuf::from(source), problem: error.to_string() }
+}

@@ -1,0 +1,6 @@
+//! The layers against PyTorch, against finite differences, and against their own rules.
+
+mod fixture;
+mod gradients;
+mod pytorch;
+mod rules;
