@@ -60,7 +60,3 @@ $(VENV)/ready: bench/requirements.txt
 	python3 -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet -r bench/requirements.txt
 	touch $@
-
-.PHONY: data
-data: ## real models and texts for the tests, into the user's cache or $FOVEAL_TEST_CACHE
-	python3 scripts/fetch_test_data.py

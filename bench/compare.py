@@ -197,7 +197,7 @@ class Comparison:
                     self.remark(f"{work.name}: {self.rivals[key].name} is not timed: {error}")
         everyone = [ours, *turns.values(), *(turn for turn in (plain, limit) if turn)]
         disturbed = measure(everyone, self.rounds)
-        total = len(everyone) * len(ours.times)
+        total = sum(len(turn.times) for turn in everyone)
         if disturbed > total // 10:
             self.remark(f"{work.name}: the machine was busy with something else in {disturbed} of {total} turns")
         self.conclude(work, ours, turns, plain, limit)

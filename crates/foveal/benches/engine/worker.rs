@@ -70,7 +70,9 @@ pub fn nanoseconds(work: &mut Work, n: u64, warm: u64) -> Result<f64> {
 
 /// The most memory that one run holds at a time, without inputs and outputs.
 pub fn extra_memory(spec: &Spec, work: &mut Work) -> Result<usize> {
-    let (result, peak) = memory::peak(|| work.run());
+    // In a thread of its own, which has no working memory left over from an earlier run.
+    let run = || memory::peak(|| work.run().map_err(|error| error.to_string()));
+    let (result, peak) = std::thread::scope(|scope| scope.spawn(run).join()).map_err(|_| "the run panicked")?;
     result?;
     Ok(peak.saturating_sub(spec.output_bytes()))
 }

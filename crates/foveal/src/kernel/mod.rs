@@ -8,6 +8,7 @@ mod avx512;
 pub mod backward;
 pub mod forward;
 pub mod gemm;
+mod gradient;
 mod isa;
 pub mod matrix;
 pub mod options;

@@ -74,9 +74,9 @@ pub fn exp<S: Simd>(simd: S, row: &mut [f32], m: f32, sum: &mut [f32]) {
 #[inline(always)]
 pub fn weights<S: Simd>(simd: S, row: &mut [f32], lse: f32) {
     let lse = finite(simd, lse);
-    row.chunks_exact_mut(S::LANES).for_each(|vector| {
+    for vector in row.chunks_exact_mut(S::LANES) {
         exp_vector(simd, vector, lse);
-    });
+    }
 }
 
 /// The sum of one vector.
