@@ -8,9 +8,9 @@
 //! shared by. Rows come in stretches, too, so that what a task works on stays in L2 and the chunks' dQ stay small.
 //!
 //! ```text
-//! for each turn, for each stretch of rows
-//!   in parallel, for each unit (what shares nothing) and chunk:  its tiles of keys against the stretch
-//!   in parallel, for each unit:                                  dQ ⟵ Σ over chunks
+//! for each wave of units (a unit shares nothing with another), for each turn, for each stretch of rows
+//!   in parallel, for each unit and chunk:  its tiles of keys against the stretch
+//!   in parallel, for each unit:            dQ ⟵ Σ over chunks
 //! ```
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, ArrayViewM
 use crate::Error;
 use crate::attention::{Attention, Forward, Gradients};
 use crate::bias::Kind;
-use crate::kernel::backward::{Backward, Inputs, KEYS, RowDots, Targets, dq_width, parts};
+use crate::kernel::backward::{Backward, Inputs, KEYS, ROWS, RowDots, STRIDE, Targets, dq_width, parts};
 use crate::kernel::matrix::{Matrix, Rows, add};
 use crate::kernel::{Isa, dispatch};
 use crate::scores::Scores;
@@ -30,12 +30,13 @@ use crate::threads::for_each_task;
 
 /// Tasks of a turn, if the shape allows: enough for the threads of a large machine.
 const TASKS: usize = 32;
+/// Tasks a thread in a wave: enough to even out, few enough that the heads of a wave stay in the last cache.
+const WAVE: usize = 4;
 /// Keys of a chunk at least, lest joining the chunks costs more than 1 % of what they do.
 const CHUNK: usize = 4 * KEYS;
-/// Values of a stretch's Q and dOut: 384 KiB, and twice that with their packed copies, in L2.
-const STRETCH_VALUES: usize = 96 << 10;
-/// Rows of a stretch at least, lest packing the keys again for each costs more than 1 % of using them.
-const STRETCH: usize = 384;
+/// Values that a task may work on at a time, 1.5 MiB: P and dS, the packed tile, and the rows of the stretch. Where they
+/// did not stay in L2, two threads were a sixth slower.
+const TASK_VALUES: usize = 390 << 10;
 
 pub(crate) fn backward(
     attention: &Attention,
@@ -58,7 +59,8 @@ pub(crate) fn backward(
     let threads = attention.threads.count(2.5 * shape.flops()).min(cut.tasks()).max(1);
     let Scratch { slots, parts: memory } = scratch;
     let slots = scratch::slots(slots, threads, &parts(&scores, cut.stretch, shape.dim, shape.value_dim));
-    let in_chunks = if cut.in_place { (0, 0, 0, 0) } else { (cut.chunks, cut.units(), cut.stretch, cut.width) };
+    let wave = (WAVE * threads).div_ceil(cut.chunks).clamp(1, cut.units().max(1));
+    let in_chunks = if cut.in_place { (0, 0, 0, 0) } else { (cut.chunks, wave, cut.stretch, cut.width) };
     let [delta, part] = memory.cut([fwd.lse.len(), in_chunks.0 * in_chunks.1 * in_chunks.2 * in_chunks.3]);
     let mut delta = ArrayViewMut3::from_shape(fwd.lse.dim(), delta).expect("cut to this size");
     let mut part = ArrayViewMut4::from_shape(in_chunks, part).expect("cut to this size");
@@ -80,7 +82,8 @@ pub(crate) fn backward(
     let mut dense = Array4::zeros(dense_dim);
     let mut tables = Array4::zeros((cut.chunks, 1, heads, entries));
     let mut shaw = Array3::zeros((heads, scores.shaw_distances(), shape.dim));
-    for turn in 0..cut.turns() {
+    let waves = (0..cut.units()).step_by(wave).map(|first| first..(first + wave).min(cut.units()));
+    for (units, turn) in waves.flat_map(|units| (0..cut.turns()).map(move |turn| (units.clone(), turn))) {
         for start in (0..shape.queries).step_by(cut.stretch) {
             let rows = start..(start + cut.stretch).min(shape.queries);
             let targets = Targets {
@@ -90,22 +93,23 @@ pub(crate) fn backward(
                 table: Rows::new(tables.view_mut()),
             };
             let (part_rows, dq_rows) = (Rows::new(part.view_mut()), Rows::new(dq.view_mut()));
-            for_each_task(slots, cut.tasks(), |slot, task| {
-                let (unit, chunk) = (task / cut.chunks, task % cut.chunks);
-                let (b, h) = cut.head(unit, turn);
+            for_each_task(slots, units.len() * cut.chunks, |slot, task| {
+                let (place, chunk) = (task / cut.chunks, task % cut.chunks);
+                let (b, h) = cut.head(units.start + place, turn);
                 // SAFETY: these rows of this unit and chunk belong to this task alone, and no other slice of them is held.
                 let dq = unsafe {
                     if cut.in_place {
                         dq_rows.standard(b, h, rows.clone())
                     } else {
-                        part_rows.standard(chunk, unit, 0..rows.len())
+                        part_rows.standard(chunk, place, 0..rows.len())
                     }
                 };
                 let (chunks, rows) = (cut.chunks, rows.clone());
                 dispatch(isa, Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot });
             });
             if !cut.in_place {
-                join(slots, &cut, turn, &part.view(), rows, &inputs, &mut dq, &mut shaw);
+                let heads = units.clone().map(|unit| cut.head(unit, turn)).collect::<Vec<_>>();
+                join(slots, &heads, &part.view(), rows, &inputs, &mut dq, &mut shaw);
             }
         }
     }
@@ -135,7 +139,11 @@ impl Cut {
         }
         let together = (together.0.max(1), together.1.max(1));
         let width = dq_width(scores, shape.dim);
-        let stretch = (STRETCH_VALUES / (shape.dim + shape.value_dim)).max(STRETCH).min(shape.queries).max(1);
+        // Per key and per row of a stretch: K three times and V twice, Q three times and dOut twice (as they lie, packed, and
+        // their gradients).
+        let each = 3 * shape.dim + 2 * shape.value_dim;
+        let stretch = TASK_VALUES.saturating_sub(2 * ROWS * STRIDE + KEYS * each) / each;
+        let stretch = (stretch / ROWS).max(1).saturating_mul(ROWS).min(shape.queries).max(1);
         let mut cut = Cut { shape: *shape, together, chunks: 1, stretch, width, in_place: false };
         cut.chunks = TASKS.div_ceil(cut.units().max(1)).min(shape.keys.div_ceil(CHUNK)).max(1);
         cut.in_place = cut.chunks == 1 && width == shape.dim;
@@ -174,28 +182,26 @@ fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f
     });
 }
 
-/// Adds up the chunks of a stretch of rows: dQ, and what Shaw's table gives to dQ and gets from it.
-#[expect(clippy::too_many_arguments, reason = "the state of the loop above")]
+/// Adds up the chunks of a stretch of rows of the heads `of`: dQ, and what Shaw's table gives to dQ and gets from it.
 fn join(
     slots: &mut [Slot],
-    cut: &Cut,
-    turn: usize,
+    of: &[(usize, usize)],
     part: &ArrayView4<f32>,
     rows: Range<usize>,
     inputs: &Inputs,
     dq: &mut Array4<f32>,
     shaw: &mut Array3<f32>,
 ) {
-    let (chunks, units, _, width) = part.dim();
+    let (chunks, _, _, width) = part.dim();
     let (_, heads, _, dim) = dq.dim();
     let (dq, shaw) = (Rows::new(dq.view_mut()), Rows::new(shaw.view_mut().insert_axis(Axis(0))));
-    for_each_task(slots, units, |_, unit| {
-        let (b, h) = cut.head(unit, turn);
+    for_each_task(slots, of.len(), |_, place| {
+        let (b, h) = of[place];
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
         let out = unsafe { dq.standard(b, h, rows.clone()) };
         for (i, out) in out.chunks_exact_mut(dim).enumerate() {
             for chunk in 0..chunks {
-                let row = part.slice(s![chunk, unit, i, ..dim]);
+                let row = part.slice(s![chunk, place, i, ..dim]);
                 let row = row.as_slice().expect("made in standard layout");
                 out.iter_mut().zip(row).for_each(|(x, y)| *x = if chunk == 0 { *y } else { *x + *y });
             }
@@ -205,7 +211,7 @@ fn join(
             let first = width - distances.next_multiple_of(scratch::LINE);
             let mut relative = Array2::<f32>::zeros((rows.len(), distances));
             for chunk in 0..chunks {
-                relative += &part.slice(s![chunk, unit, ..rows.len(), first..first + distances]);
+                relative += &part.slice(s![chunk, place, ..rows.len(), first..first + distances]);
             }
             let to_dq = product(relative.view(), table);
             let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
