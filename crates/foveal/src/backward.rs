@@ -30,8 +30,8 @@ use crate::threads::for_each_task;
 
 /// Tasks of a turn, if the shape allows: enough for the threads of a large machine.
 const TASKS: usize = 32;
-/// Tasks a thread in a wave: enough to even out, few enough that the heads of a wave stay in the last cache.
-const WAVE: usize = 4;
+/// Tasks a thread in a wave: so many that waiting for the last of a stretch does not show, but no more memory than they take.
+const WAVE: usize = 64;
 /// Keys of a chunk at least, lest joining the chunks costs more than 1 % of what they do.
 const CHUNK: usize = 4 * KEYS;
 /// Values that a task may work on at a time, 1.5 MiB: P and dS, the packed tile, and the rows of the stretch. Where they
