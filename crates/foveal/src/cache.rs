@@ -1,7 +1,7 @@
-use ndarray::{Array4, ArrayView4, s};
+use ndarray::{Array4, ArrayView4, Axis, s};
 
 use crate::Error;
-use crate::shape::expect;
+use crate::shape::{check_range, expect};
 
 /// Keys and values of all tokens so far, for generating one token after another.
 ///
@@ -87,6 +87,19 @@ impl KvCache {
         self.v.slice_mut(s![.., .., self.len..len, ..]).assign(&v);
         self.len = len;
         Ok(())
+    }
+
+    /// A cache of these of its sequences, each as often as it is named.
+    ///
+    /// # Errors
+    /// If there is no such sequence.
+    pub fn select(&self, sequences: &[usize]) -> Result<KvCache, Error> {
+        let limit = self.k.dim().0;
+        for &b in sequences {
+            check_range("sequence", &(b..b.saturating_add(1)), limit)?;
+        }
+        let (k, v) = (self.k.select(Axis(0), sequences), self.v.select(Axis(0), sequences));
+        Ok(KvCache { k, v, len: self.len })
     }
 
     /// Forgets all but the first `len` tokens; does nothing if there are no more than that.

@@ -90,7 +90,7 @@ pub use error::Error;
 pub use kernel::Isa;
 pub use mask::{Align, Mask};
 pub use matmul::matmul;
-pub use rope::{Rope, RopeLayout, RopeScaling};
+pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};
 pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};
 pub use textbook::{Sequences, causal_mask, padding_mask, scaled_dot_product_attention};

@@ -34,7 +34,7 @@
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView4, s};
 
 use crate::bias::Kind;
-use crate::shape::{Shape, expect};
+use crate::shape::{Shape, check_range, expect};
 use crate::{Attention, Error};
 
 /// What [`forward`] gives back.
@@ -71,7 +71,8 @@ pub fn forward<'a>(
     k: impl Into<ArrayView4<'a, f64>>,
     v: impl Into<ArrayView4<'a, f64>>,
 ) -> Result<Forward, Error> {
-    let cells = Cells::new(attention, &q.into(), &k.into(), &v.into())?;
+    let (q, k, v) = (q.into(), k.into(), v.into());
+    let cells = Cells::new(attention, &q, &k, Shape::of(&q, &k, &v)?)?;
     let shape = cells.shape;
     let mut fwd = Forward {
         out: Array4::zeros(shape.out()),
@@ -92,7 +93,7 @@ pub fn forward<'a>(
         for (&j, s) in seen.iter().zip(&scores) {
             let w = (s - max).exp() / sum;
             fwd.weights[[b, h, i, j]] = w;
-            let v_j = cells.v.slice(s![b, g, j, ..]);
+            let v_j = v.slice(s![b, g, j, ..]);
             fwd.out.slice_mut(s![b, h, i, ..]).scaled_add(w * cells.dropout([b, h, i, j]), &v_j);
         }
     }
@@ -111,7 +112,7 @@ pub fn backward<'a>(
     dout: impl Into<ArrayView4<'a, f64>>,
 ) -> Result<Gradients, Error> {
     let (q, k, v, dout) = (q.into(), k.into(), v.into(), dout.into());
-    let cells = Cells::new(attention, &q, &k, &v)?;
+    let cells = Cells::new(attention, &q, &k, Shape::of(&q, &k, &v)?)?;
     let shape = cells.shape;
     expect("dout", &shape.out(), dout.shape())?;
     let fwd = forward(attention, q, k, v)?;
@@ -142,30 +143,102 @@ pub fn backward<'a>(
     Ok(grads)
 }
 
+/// The scores and weights of one query, step by step; what [`row`] gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What q·k is multiplied with.
+    pub scale: f64,
+    /// m, the largest score; −∞ if the query sees nothing.
+    pub max: f64,
+    /// Σⱼ exp(sⱼ − m); 0 if the query sees nothing.
+    pub sum: f64,
+    /// What becomes of each key.
+    pub cells: Vec<Cell>,
+}
+
+/// The way from q·k to a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// q·k.
+    pub product: f64,
+    /// x = scale·q·k.
+    pub scaled: f64,
+    /// s: x after softcap and bias; −∞ where hidden.
+    pub score: f64,
+    /// Whether the query sees this key.
+    pub visible: bool,
+    /// exp(s − m).
+    pub exp: f64,
+    /// w, before dropout.
+    pub weight: f64,
+}
+
+/// The arithmetic of one query's weights, in sequence and head `at`, in O(S) memory.
+///
+/// ```
+/// use foveal::{Attention, reference};
+/// use ndarray::array;
+///
+/// // The first row of the textbook's example: q·k = 2, 0, 1.
+/// let x = array![[[[1f32, 0., 1., 0.], [0., 1., 0., 1.], [1., 1., 0., 0.]]]];
+/// let row = reference::row(&Attention::new(), &x, &x, (0, 0), 0)?;
+/// assert_eq!(row.cells.iter().map(|cell| cell.scaled).collect::<Vec<_>>(), [1.0, 0.0, 0.5]);
+/// assert!((row.cells[0].weight - 0.506_480).abs() < 1e-6);
+/// # Ok::<(), foveal::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Attention::tile`].
+pub fn row<'a, A: Copy + Into<f64> + 'a>(
+    attention: &Attention,
+    q: impl Into<ArrayView4<'a, A>>,
+    k: impl Into<ArrayView4<'a, A>>,
+    (b, h): (usize, usize),
+    i: usize,
+) -> Result<Row, Error> {
+    let (q, k) = (q.into(), k.into());
+    let shape = Shape::of_scores(&q, &k)?;
+    for (what, at, limit) in [("sequence", b, shape.batch), ("head", h, shape.heads), ("rows", i, shape.queries)] {
+        check_range(what, &(at..at.saturating_add(1)), limit)?;
+    }
+    let cells = Cells::new(attention, &q, &k, shape)?;
+    let cell = |j| {
+        let (product, visible) = (cells.dot([b, h, i, j]), cells.visible([b, h, i, j]));
+        let score = if visible { cells.score([b, h, i, j]) } else { f64::NEG_INFINITY };
+        Cell { product, scaled: cells.scale * product, score, visible, exp: 0.0, weight: 0.0 }
+    };
+    let mut row = Row { scale: cells.scale, max: 0.0, sum: 0.0, cells: (0..shape.keys).map(cell).collect() };
+    row.max = row.cells.iter().fold(f64::NEG_INFINITY, |max, cell| max.max(cell.score));
+    if row.cells.iter().any(|cell| cell.score != f64::NEG_INFINITY) {
+        row.cells.iter_mut().filter(|cell| cell.visible).for_each(|cell| cell.exp = (cell.score - row.max).exp());
+        row.sum = row.cells.iter().map(|cell| cell.exp).sum();
+        row.cells.iter_mut().filter(|cell| cell.visible).for_each(|cell| cell.weight = cell.exp / row.sum);
+    }
+    Ok(row)
+}
+
 /// The arrays, and what the options say about each cell [b, h, i, j]: query i of head h of sequence b, against key j.
-struct Cells<'a> {
+struct Cells<'a, A> {
     attention: &'a Attention,
-    q: ArrayView4<'a, f64>,
-    k: ArrayView4<'a, f64>,
-    v: ArrayView4<'a, f64>,
+    q: ArrayView4<'a, A>,
+    k: ArrayView4<'a, A>,
     shape: Shape,
     scale: f64,
 }
 
-impl<'a> Cells<'a> {
+impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
     fn new(
         attention: &'a Attention,
-        q: &ArrayView4<'a, f64>,
-        k: &ArrayView4<'a, f64>,
-        v: &ArrayView4<'a, f64>,
+        q: &ArrayView4<'a, A>,
+        k: &ArrayView4<'a, A>,
+        shape: Shape,
     ) -> Result<Self, Error> {
-        let shape = Shape::of(q, k, v)?;
         attention.check(&shape)?;
         let scale = attention.scale.map_or_else(|| 1.0 / (shape.dim as f64).sqrt(), f64::from);
-        Ok(Cells { attention, q: *q, k: *k, v: *v, shape, scale })
+        Ok(Cells { attention, q: *q, k: *k, shape, scale })
     }
 
-    fn rows(&self) -> impl Iterator<Item = [usize; 3]> + use<> {
+    fn rows(&self) -> impl Iterator<Item = [usize; 3]> + use<A> {
         let Shape { batch, heads, queries, .. } = self.shape;
         (0..batch).flat_map(move |b| (0..heads).flat_map(move |h| (0..queries).map(move |i| [b, h, i])))
     }
@@ -195,9 +268,14 @@ impl<'a> Cells<'a> {
     }
 
     /// x = scale·q·k
-    fn product(&self, [b, h, i, j]: [usize; 4]) -> f64 {
+    fn product(&self, cell: [usize; 4]) -> f64 {
+        self.scale * self.dot(cell)
+    }
+
+    /// q·k
+    fn dot(&self, [b, h, i, j]: [usize; 4]) -> f64 {
         let g = h / self.shape.group();
-        self.scale * dot(self.q.slice(s![b, h, i, ..]), self.k.slice(s![b, g, j, ..]))
+        dot(self.q.slice(s![b, h, i, ..]), self.k.slice(s![b, g, j, ..]))
     }
 
     /// cap·tanh(x/cap) and its derivative in x.
@@ -223,8 +301,8 @@ impl<'a> Cells<'a> {
             Kind::Alibi(slopes) => -f64::from(slopes[h]) * distance.unsigned_abs() as f64,
             Kind::T5(t5) => t5.table[[t5.bucket[clip(distance, t5.bucket.len())], h]].into(),
             Kind::Shaw(table) => {
-                let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]).mapv(f64::from);
-                self.scale * dot(self.q.slice(s![b, h, i, ..]), &a)
+                let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]);
+                self.scale * dot(self.q.slice(s![b, h, i, ..]), a)
             }
             Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])].into(),
         }
@@ -252,15 +330,20 @@ impl<'a> Cells<'a> {
                 let (head, row) = (h.min(table.dim().0 - 1), clip(distance, table.dim().1));
                 let a = table.slice(s![head, row, ..]).mapv(f64::from);
                 grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(self.scale * ds, &a);
-                dbias.slice_mut(s![head, row, ..]).scaled_add(self.scale * ds, &self.q.slice(s![b, h, i, ..]));
+                dbias
+                    .slice_mut(s![head, row, ..])
+                    .scaled_add(self.scale * ds, &self.q.slice(s![b, h, i, ..]).mapv(Into::into));
             }
             Kind::Dense(bias) => dbias[&shared(bias.shape(), [b, h, i, j])[..]] += ds,
         }
     }
 }
 
-fn dot<'x, 'y>(x: impl IntoIterator<Item = &'x f64>, y: impl IntoIterator<Item = &'y f64>) -> f64 {
-    x.into_iter().zip(y).map(|(x, y)| x * y).sum()
+fn dot<'x, 'y, A: Copy + Into<f64> + 'x, B: Copy + Into<f64> + 'y>(
+    x: impl IntoIterator<Item = &'x A>,
+    y: impl IntoIterator<Item = &'y B>,
+) -> f64 {
+    x.into_iter().zip(y).map(|(x, y)| (*x).into() * (*y).into()).sum()
 }
 
 /// The place of `distance` in a table of −radius to radius, whose ends serve all that lies beyond them.

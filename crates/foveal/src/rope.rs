@@ -9,8 +9,10 @@
 //!
 //! A rotation's transpose is its inverse, so the gradient is turned back by the same angles.
 //!
-//! Each call computes sines and cosines once, O(T·D), in f64 (in f32 the angle of position 100,000 would be off by
-//! 0.004), and uses them for all heads.
+//! Sines and cosines are computed in f64 (in f32 the angle of position 100,000 would be off by 0.004) and used for all heads.
+//! Each call does this anew, O(T·D); a [`RopeTable`] keeps them from call to call.
+
+use std::sync::{Arc, RwLock};
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut4, s};
 
@@ -38,6 +40,18 @@ pub enum RopeScaling {
     Linear(f64),
     /// "NTK-aware": base ⟵ base·factor^(d/(d − 2)). The slowest pair is slowed by the factor, the fastest not at all.
     Ntk(f64),
+    /// As in Llama 3.1: pairs that turn fewer than `low` times within the trained length are slowed by the factor, those
+    /// that turn more than `high` times not at all, and those between by degrees.
+    Llama3 {
+        /// By how much.
+        factor: f64,
+        /// `low_freq_factor`, 1 in Llama 3.1.
+        low: f64,
+        /// `high_freq_factor`, 4 in Llama 3.1.
+        high: f64,
+        /// The length that the model was trained on first.
+        trained: usize,
+    },
 }
 
 /// Rotary position embedding of the first `dim` coordinates of each head.
@@ -137,48 +151,62 @@ impl Rope {
     }
 
     /// Turns by `sign` times the angle.
-    fn turn(&self, mut x: ArrayViewMut4<f32>, positions: &Array2<f64>, sign: f64) -> Result<(), Error> {
-        let (batch, _, tokens, dim) = x.dim();
-        self.check(dim)?;
+    fn turn(&self, x: ArrayViewMut4<f32>, positions: &Array2<f64>, sign: f32) -> Result<(), Error> {
+        let (batch, _, tokens, _) = x.dim();
+        self.check(x.dim().3)?;
         let sequences = if positions.dim().0 == 1 { 1 } else { batch };
         expect("the positions", &[sequences, tokens], positions.shape())?;
-        let frequencies = self.frequencies();
-        let half = frequencies.len();
-        // [sequences · T, dim / 2]
-        let angles = || positions.iter().flat_map(|p| frequencies.iter().map(move |f| p * f));
-        let cos: Vec<f32> = angles().map(|angle| angle.cos() as f32).collect();
-        let sin: Vec<f32> = angles().map(|angle| (sign * angle.sin()) as f32).collect();
+        let angles = self.angles(positions.iter().copied());
+        self.turn_by(x, &angles, |b, t| if sequences == 1 { t } else { b * tokens + t }, sign);
+        Ok(())
+    }
+
+    /// Turns token t of sequence b by `sign` times the angles at `at(b, t)`.
+    fn turn_by(&self, mut x: ArrayViewMut4<f32>, angles: &Angles, at: impl Fn(usize, usize) -> usize, sign: f32) {
+        let half = self.dim / 2;
         let mut copy = vec![0.0; self.dim];
         for (b, mut heads) in x.outer_iter_mut().enumerate() {
-            let first = if sequences == 1 { 0 } else { b * tokens };
             for mut head in heads.outer_iter_mut() {
                 for (t, mut row) in head.outer_iter_mut().enumerate() {
-                    let at = (first + t) * half..(first + t + 1) * half;
-                    let (cos, sin) = (&cos[at.clone()], &sin[at]);
+                    let at = at(b, t) * half..(at(b, t) + 1) * half;
+                    let (cos, sin) = (&angles.cos[at.clone()], &angles.sin[at]);
                     let mut row = row.slice_mut(s![..self.dim]);
                     if let Some(row) = row.as_slice_mut() {
-                        turn_row(row, cos, sin, self.layout);
+                        turn_row(row, cos, sin, sign, self.layout);
                     } else {
                         copy.iter_mut().zip(&row).for_each(|(c, x)| *c = *x);
-                        turn_row(&mut copy, cos, sin, self.layout);
+                        turn_row(&mut copy, cos, sin, sign, self.layout);
                         row.iter_mut().zip(&copy).for_each(|(x, c)| *x = *c);
                     }
                 }
             }
         }
-        Ok(())
+    }
+
+    fn angles(&self, positions: impl Iterator<Item = f64>) -> Angles {
+        let frequencies = self.frequencies();
+        let angles = positions.flat_map(|p| frequencies.iter().map(move |f| p * f));
+        let (sin, cos) = angles.map(|angle| (angle.sin() as f32, angle.cos() as f32)).unzip();
+        Angles { cos, sin }
     }
 
     /// θ of each pair, with the scaling in it.
     fn frequencies(&self) -> Vec<f64> {
         let dim = self.dim as f64;
-        let (base, divisor) = match self.scaling {
-            RopeScaling::None => (self.base, 1.0),
-            RopeScaling::Linear(factor) => (self.base, factor),
-            // For dim = 2 the exponent is infinite; the one pair there is has θ = base⁰ = 1 whatever the base.
-            RopeScaling::Ntk(factor) => (self.base * factor.powf(dim / (dim - 2.0)), 1.0),
+        let base = match self.scaling {
+            RopeScaling::Ntk(factor) => self.base * factor.powf(dim / (dim - 2.0)),
+            _ => self.base,
         };
-        (0..self.dim / 2).map(|m| base.powf(-2.0 * m as f64 / dim) / divisor).collect()
+        let scaled = |frequency: f64| match self.scaling {
+            RopeScaling::None | RopeScaling::Ntk(_) => frequency,
+            RopeScaling::Linear(factor) => frequency / factor,
+            RopeScaling::Llama3 { factor, low, high, trained } => {
+                let turns = trained as f64 * frequency / std::f64::consts::TAU;
+                let share = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+                (1.0 - share) * frequency / factor + share * frequency
+            }
+        };
+        (0..self.dim / 2).map(|m| scaled(base.powf(-2.0 * m as f64 / dim))).collect()
     }
 
     fn check(&self, head_dim: usize) -> Result<(), Error> {
@@ -188,8 +216,14 @@ impl Rope {
         }
         let factor = match self.scaling {
             RopeScaling::None => 1.0,
-            RopeScaling::Linear(factor) | RopeScaling::Ntk(factor) => factor,
+            RopeScaling::Linear(factor) | RopeScaling::Ntk(factor) | RopeScaling::Llama3 { factor, .. } => factor,
         };
+        if let RopeScaling::Llama3 { low, high, .. } = self.scaling
+            && !(low.is_finite() && high.is_finite() && low < high)
+        {
+            let (what, expected) = ("the high frequency factor", "a finite number above the low one");
+            return Err(Error::Value { what, expected, got: high });
+        }
         for (what, got) in [("the rotary base", self.base), ("the rotary scaling factor", factor)] {
             if !(got.is_finite() && got > 0.0) {
                 return Err(Error::Value { what, expected: "a finite number above 0", got });
@@ -199,12 +233,103 @@ impl Rope {
     }
 }
 
+/// Cosines and sines, D/2 for each position.
+#[derive(Debug, Default)]
+struct Angles {
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+/// Rotary embedding that remembers its sines and cosines: for a model, whose layers all turn the same positions.
+///
+/// ```
+/// use foveal::{Rope, RopeTable};
+/// use ndarray::Array4;
+///
+/// let (rope, mut x) = (Rope::new(64), Array4::ones((1, 8, 10, 64)));
+/// let table = RopeTable::new(rope);
+/// table.rotate(&mut x, 5)?;
+/// rope.rotate_back(&mut x, 5)?;
+/// assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-6));
+/// # Ok::<(), foveal::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RopeTable {
+    rope: Rope,
+    /// Those of positions 0, 1, … as far as they were needed.
+    angles: RwLock<Arc<Angles>>,
+}
+
+impl RopeTable {
+    /// A table that is still empty.
+    pub fn new(rope: Rope) -> Self {
+        RopeTable { rope, angles: RwLock::default() }
+    }
+
+    /// What it is a table of.
+    pub fn rope(&self) -> &Rope {
+        &self.rope
+    }
+
+    /// As [`Rope::rotate`].
+    ///
+    /// # Errors
+    /// As [`Rope::rotate`].
+    pub fn rotate<'a>(&self, x: impl Into<ArrayViewMut4<'a, f32>>, start: usize) -> Result<(), Error> {
+        self.turn(x.into(), start, 1.0)
+    }
+
+    /// As [`Rope::rotate_back`].
+    ///
+    /// # Errors
+    /// As [`Rope::rotate`].
+    pub fn rotate_back<'a>(&self, dx: impl Into<ArrayViewMut4<'a, f32>>, start: usize) -> Result<(), Error> {
+        self.turn(dx.into(), start, -1.0)
+    }
+
+    fn turn(&self, x: ArrayViewMut4<f32>, start: usize, sign: f32) -> Result<(), Error> {
+        self.rope.check(x.dim().3)?;
+        let angles = self.up_to(start + x.dim().2);
+        self.rope.turn_by(x, &angles, |_, t| start + t, sign);
+        Ok(())
+    }
+
+    /// The angles of all positions before `end`, and perhaps of more.
+    fn up_to(&self, end: usize) -> Arc<Angles> {
+        let half = self.rope.dim / 2;
+        let known = self.angles.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        if end * half <= known.cos.len() {
+            return known;
+        }
+        // Twice as many as there were, so that generating token after token computes each about once.
+        let end = end.max(2 * known.cos.len() / half);
+        let angles = Arc::new(self.rope.angles((0..end).map(|p| p as f64)));
+        *self.angles.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = angles.clone();
+        angles
+    }
+}
+
+impl Clone for RopeTable {
+    fn clone(&self) -> Self {
+        let angles = self.angles.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        RopeTable { rope: self.rope, angles: RwLock::new(angles) }
+    }
+}
+
+/// Two tables are the same if they are of the same rotation, whatever they have computed of it.
+impl PartialEq for RopeTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.rope == other.rope
+    }
+}
+
 fn consecutive(start: usize, tokens: usize) -> Array2<f64> {
     Array2::from_shape_fn((1, tokens), |(_, t)| start as f64 + t as f64)
 }
 
-fn turn_row(x: &mut [f32], cos: &[f32], sin: &[f32], layout: RopeLayout) {
+fn turn_row(x: &mut [f32], cos: &[f32], sin: &[f32], sign: f32, layout: RopeLayout) {
     let turn = |a: &mut f32, b: &mut f32, cos: f32, sin: f32| {
+        let sin = sign * sin;
         (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
     };
     let angles = cos.iter().zip(sin);

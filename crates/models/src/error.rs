@@ -1,6 +1,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::checkpoint::Architecture;
+use crate::trace::Site;
+
 /// What can be wrong with a file, a configuration, a text or a call. Every variant says what was found, what was
 /// expected, and what to do.
 #[derive(Debug)]
@@ -58,13 +61,6 @@ pub enum Error {
         /// The most similar name there is.
         nearest: Option<String>,
     },
-    /// A checkpoint has a tensor that its model has no place for.
-    UnexpectedTensor {
-        /// Where the checkpoint is.
-        path: PathBuf,
-        /// The tensor's name.
-        name: String,
-    },
     /// A tensor has another shape than the configuration calls for.
     Shape {
         /// The tensor's name.
@@ -109,6 +105,50 @@ pub enum Error {
         /// How many positions the model has.
         limit: usize,
     },
+    /// A layer's attention was asked for that the run did not keep.
+    NotCaptured {
+        /// Which layer.
+        site: Site,
+        /// Those that were kept.
+        captured: Vec<Site>,
+    },
+    /// Fewer tokens than the call needs.
+    TooShort {
+        /// How many there are.
+        tokens: usize,
+        /// How many it takes.
+        least: usize,
+    },
+    /// A model of this kind cannot do what was asked.
+    Unfit {
+        /// The kind of model.
+        architecture: Architecture,
+        /// What it was to do.
+        wanted: &'static str,
+        /// What can.
+        fit: &'static str,
+    },
+    /// A model lacks a part that the call needs.
+    MissingPart {
+        /// Which part.
+        part: &'static str,
+        /// The kind of checkpoint that has it.
+        fit: &'static str,
+    },
+    /// Images cannot be cut into whole patches.
+    PatchSize {
+        /// Height and width of an image.
+        image: usize,
+        /// Height and width of a patch.
+        patch: usize,
+    },
+    /// A layer's width cannot be cut into its heads.
+    HeadWidth {
+        /// d_model.
+        width: usize,
+        /// The number of heads.
+        heads: usize,
+    },
     /// The engine refuses a call.
     Engine(foveal::Error),
 }
@@ -141,11 +181,6 @@ impl fmt::Display for Error {
                     None => write!(f, "; it has no tensor at all"),
                 }
             }
-            Error::UnexpectedTensor { path, name } => write!(
-                f,
-                "{} has a tensor {name} that its model has no place for; the configuration may be that of another model",
-                path.display()
-            ),
             Error::Shape { name, expected, got } => write!(
                 f,
                 "tensor {name} has shape {got:?}, but the configuration calls for {expected:?}; they belong to different models"
@@ -172,6 +207,45 @@ impl fmt::Display for Error {
                 f,
                 "{tokens} tokens, but the model has {limit} positions; shorten the text or choose a sliding window"
             ),
+            Error::NotCaptured { site: Site { kind, layer }, captured } => {
+                write!(f, "the {kind} attention of layer {layer} was not captured; ")?;
+                let [first, .., last] = &captured[..] else {
+                    return match captured.first() {
+                        Some(only) => write!(f, "the {} attention of layer {} was", only.kind, only.layer),
+                        None => write!(f, "nothing was: run with Capture::All"),
+                    };
+                };
+                write!(
+                    f,
+                    "there are {} layers from {} {} to {} {}",
+                    captured.len(),
+                    first.kind,
+                    first.layer,
+                    last.kind,
+                    last.layer
+                )
+            }
+            Error::TooShort { tokens, least } => {
+                write!(f, "{tokens} tokens, but this takes at least {least}; give a longer text")
+            }
+            Error::Unfit { architecture, wanted, fit } => {
+                write!(f, "a model of the architecture {architecture} cannot {wanted}; take one of {fit}")
+            }
+            Error::MissingPart { part, fit } => write!(f, "the checkpoint lacks {part}; take {fit}"),
+            Error::PatchSize { image, patch } => {
+                write!(f, "images of {image} pixels cannot be cut into patches of {patch}; take a divisor of {image}")
+            }
+            Error::HeadWidth { width, heads: 0 } => {
+                write!(f, "d_model is {width} and there are 0 heads; attention needs at least one")
+            }
+            Error::HeadWidth { width, heads } => {
+                let (below, above) = (width / heads * heads, (width / heads + 1) * heads);
+                write!(f, "d_model {width} does not divide by {heads} heads; ")?;
+                match below {
+                    0 => write!(f, "take a d_model of {above}, or fewer heads"),
+                    _ => write!(f, "take a d_model of {below} or {above}, or another number of heads"),
+                }
+            }
             Error::Engine(error) => error.fmt(f),
         }
     }

@@ -5,11 +5,15 @@
 pub mod checkpoint;
 mod error;
 pub mod layer;
+pub mod model;
 pub mod tokenizer;
+pub mod trace;
 
 pub use checkpoint::{Architecture, Checkpoint, Config, Dtype, Tensor};
 pub use error::Error;
+pub use model::Model;
 pub use tokenizer::{Encoding, Tokenizer};
+pub use trace::Trace;
 
 /// What the functions of this crate give back.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

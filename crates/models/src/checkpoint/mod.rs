@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array1, Array2, ArrayD};
+use ndarray::{Array1, Array2, ArrayD, ArrayViewMutD};
 
 pub use self::architecture::Architecture;
 pub use self::config::Config;
@@ -262,6 +262,31 @@ impl Checkpoint {
     pub fn array2(&self, name: &str, shape: [usize; 2]) -> Result<Array2<f32>> {
         let array = self.array(name, &shape)?;
         Ok(array.into_dimensionality().expect("its shape was just checked"))
+    }
+
+    /// Reads the numbers of a tensor into an array, which must have its shape.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn read_into(&self, name: &str, target: ArrayViewMutD<f32>) -> Result<()> {
+        let tensor = self.tensor(name)?;
+        let (expected, got) = (target.shape().to_vec(), tensor.shape().to_vec());
+        if expected != got {
+            return Err(Error::Shape { name: tensor.name().to_owned(), expected, got });
+        }
+        tensor.read_into(target)
+    }
+
+    /// Whether the files hold as many numbers as a model of this configuration has parameters. Asked before the model is
+    /// made, so that a configuration cannot make it larger than its files.
+    pub(crate) fn expect_parameters(&self, parameters: u128) -> Result<()> {
+        let held: u128 =
+            self.tensors.values().map(|entry| entry.shape.iter().map(|&dim| dim as u128).product::<u128>()).sum();
+        if parameters <= held {
+            return Ok(());
+        }
+        let expected = format!("sizes for at most the {held} numbers in the weights");
+        Err(self.config.error("the model's configuration", expected, format!("for {parameters} parameters")))
     }
 
     /// The metadata of a GGUF file.

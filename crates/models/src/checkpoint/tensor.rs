@@ -1,4 +1,4 @@
-use ndarray::{ArrayD, ArrayViewD, Ix4, IxDyn, Zip};
+use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, Ix4, IxDyn, Zip};
 use rayon::prelude::*;
 
 use super::Dtype;
@@ -61,40 +61,68 @@ impl<'a> Tensor<'a> {
     /// # Errors
     /// If it holds no floating-point numbers.
     pub fn to_f32(&self) -> Result<ArrayD<f32>> {
-        let Some((block, block_bytes)) = self.dtype.block() else {
-            return Err(Error::Dtype { name: self.name.to_owned(), got: self.dtype.to_string() });
-        };
-        let count: usize = self.shape.iter().product();
-        debug_assert_eq!(count / block * block_bytes, self.bytes.len());
-        let mut numbers = vec![0.0; count];
-        (numbers.par_chunks_mut(TASK), self.bytes.par_chunks(TASK / block * block_bytes))
-            .into_par_iter()
-            .for_each(|(numbers, bytes)| dequantise(self.dtype, bytes, numbers));
+        self.block()?;
+        let mut numbers = ArrayD::zeros(IxDyn(self.shape));
+        self.read_into(numbers.view_mut())?;
+        Ok(numbers)
+    }
+
+    /// The same into an array that is there already, of the same shape.
+    pub(super) fn read_into(&self, mut target: ArrayViewMutD<f32>) -> Result<()> {
+        debug_assert_eq!(target.shape(), self.shape);
+        if let (Order::Same, Some(numbers)) = (self.order, target.as_slice_mut()) {
+            return self.convert(numbers);
+        }
+        let mut numbers = vec![0.0; self.shape.iter().product()];
+        self.convert(&mut numbers)?;
         let shaped = |shape: &[usize]| {
-            ArrayD::from_shape_vec(IxDyn(shape), numbers).expect("opening checked the shape against the bytes")
+            ArrayViewD::from_shape(IxDyn(shape), &numbers).expect("opening checked the shape against the bytes")
         };
-        Ok(match self.order {
-            Order::Same => shaped(self.shape),
+        match self.order {
+            Order::Same => assign(target, shaped(self.shape)),
             Order::Transposed => {
                 let stored: Vec<usize> = self.shape.iter().rev().copied().collect();
-                in_order(shaped(&stored).t())
+                assign(target, shaped(&stored).reversed_axes());
             }
             Order::Pairs { heads } => {
                 let rows = self.shape[0];
-                let stored = [heads, rows / heads / 2, 2, count / rows.max(1)];
-                let pairs = shaped(&stored).into_dimensionality::<Ix4>().expect("four dimensions were given");
-                let halves = in_order(pairs.permuted_axes([0, 2, 1, 3]).into_dyn().view());
-                halves.into_shape_with_order(IxDyn(self.shape)).expect("the same numbers in the same order")
+                let pairs = [heads, rows / heads / 2, 2, numbers.len() / rows.max(1)];
+                let pairs = shaped(&pairs).into_dimensionality::<Ix4>().expect("four dimensions were given");
+                let halves = pairs.permuted_axes([0, 2, 1, 3]);
+                // Rows of the target one after the other: head, half, place.
+                let mut rows = target.axis_iter_mut(Axis(0));
+                for half in halves.outer_iter().flat_map(|head| head.into_outer_iter()) {
+                    for values in half.into_outer_iter() {
+                        let mut row = rows.next().expect("as many rows as there are values for");
+                        let values = values.into_shape_with_order(row.raw_dim()).expect("a row of the same numbers");
+                        row.assign(&values);
+                    }
+                }
             }
-        })
+        }
+        Ok(())
+    }
+
+    /// All its numbers, as they lie in the file.
+    fn convert(&self, numbers: &mut [f32]) -> Result<()> {
+        let (block, block_bytes) = self.block()?;
+        debug_assert_eq!(numbers.len() / block * block_bytes, self.bytes.len());
+        (numbers.par_chunks_mut(TASK), self.bytes.par_chunks(TASK / block * block_bytes))
+            .into_par_iter()
+            .for_each(|(numbers, bytes)| dequantise(self.dtype, bytes, numbers));
+        Ok(())
+    }
+
+    /// The numbers of a block, and its bytes.
+    fn block(&self) -> Result<(usize, usize)> {
+        let (name, got) = (self.name.to_owned(), self.dtype.to_string());
+        self.dtype.block().ok_or(Error::Dtype { name, got })
     }
 }
 
-/// A copy whose numbers lie in the order of its shape.
-fn in_order(view: ArrayViewD<'_, f32>) -> ArrayD<f32> {
-    let mut out = ArrayD::zeros(view.raw_dim());
-    Zip::from(&mut out).and(view).par_for_each(|out, &x| *out = x);
-    out
+/// target ⟵ source, by all threads.
+fn assign(mut target: ArrayViewMutD<f32>, source: ArrayViewD<f32>) {
+    Zip::from(&mut target).and(source).par_for_each(|target, &x| *target = x);
 }
 
 #[cfg(test)]

@@ -71,6 +71,8 @@ pub struct Gradients {
     pub dmemory: Option<Array2<f32>>,
     /// The gradient of the attention's bias, if it has one; see [`foveal::Gradients::dbias`].
     pub dbias: Option<ArrayD<f32>>,
+    /// The gradient of a factor on each head's output: [B, H]. It tells how much the head matters (Michel 2019).
+    pub dgates: Array2<f32>,
 }
 
 impl Attended {

@@ -21,8 +21,13 @@ pub use foveal::Dropout;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::parallel;
+use super::{derive_seed, parallel};
 use crate::Error;
+
+/// The same dropout with a seed of its own, for one of many places where a model drops.
+pub fn at(dropout: Option<Dropout>, place: u64) -> Option<Dropout> {
+    dropout.map(|Dropout { probability, seed }| Dropout { probability, seed: derive_seed(seed, &[place]) })
+}
 
 /// Forward on activations, backward on their gradient: [N, D], in place.
 ///

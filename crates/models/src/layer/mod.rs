@@ -22,7 +22,7 @@ mod parallel;
 mod parameters;
 mod projection;
 mod random;
-mod residual;
+pub mod residual;
 pub mod rms_norm;
 mod shape;
 mod vector;
@@ -30,14 +30,70 @@ mod vector;
 pub use activation::Activation;
 pub use attended::{Attended, Memory, Source};
 pub use cross_entropy::{CrossEntropy, Loss};
+pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use mlp::{GatedMlp, Mlp};
 pub use multi_head::MultiHeadAttention;
 pub use parameters::Parameters;
-pub(crate) use parameters::parameters;
+pub(crate) use parameters::{join, parameters};
 pub use projection::Projection;
 pub use random::{Random, derive_seed};
-pub use residual::add;
+pub use residual::{NormOrder, Residual, add};
 pub use rms_norm::RmsNorm;
+pub(crate) use shape::expect;
+
+use ndarray::{ArcArray2, Array2, ArrayView2};
+
+use crate::Error;
+
+/// A layer that keeps the shape of its rows: a norm or an MLP. What a model's block needs to know of it.
+pub trait Layer: Parameters + Clone + Send + Sync {
+    /// What [`backward`](Layer::backward) needs.
+    type Saved: Send + Sync;
+
+    /// y: [N, D] for x: [N, D].
+    ///
+    /// # Errors
+    /// If x has another width than the layer.
+    fn infer(&self, x: ArrayView2<f32>) -> Result<Array2<f32>, Error>;
+
+    /// The same, with what [`backward`](Layer::backward) needs.
+    ///
+    /// # Errors
+    /// As [`infer`](Layer::infer).
+    fn forward(&self, x: &ArcArray2<f32>) -> Result<(Array2<f32>, Self::Saved), Error>;
+
+    /// dx: [N, D].
+    ///
+    /// # Errors
+    /// If dy is not shaped like the output.
+    fn backward(&self, saved: &Self::Saved, dy: ArrayView2<f32>, grad: &mut Self) -> Result<Array2<f32>, Error>;
+}
+
+/// Implements [`Layer`] for a type that has these three functions already.
+macro_rules! layer {
+    ($layer:ty, $saved:ty) => {
+        impl Layer for $layer {
+            type Saved = $saved;
+
+            fn infer(&self, x: ArrayView2<f32>) -> Result<Array2<f32>, Error> {
+                self.infer(x)
+            }
+
+            fn forward(&self, x: &ArcArray2<f32>) -> Result<(Array2<f32>, $saved), Error> {
+                self.forward(x)
+            }
+
+            fn backward(&self, saved: &$saved, dy: ArrayView2<f32>, grad: &mut Self) -> Result<Array2<f32>, Error> {
+                self.backward(saved, dy, grad)
+            }
+        }
+    };
+}
+
+layer!(LayerNorm, layer_norm::Saved);
+layer!(RmsNorm, rms_norm::Saved);
+layer!(Mlp, mlp::Saved);
+layer!(GatedMlp, mlp::GatedSaved);

@@ -22,8 +22,9 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use foveal::{Attention, Forward, KvCache, Rope, Scratch};
+use foveal::{Attention, Forward, KvCache, Rope, RopeTable, Scratch};
 use ndarray::parallel::prelude::*;
 use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, Ix4, s};
 
@@ -37,11 +38,11 @@ use crate::Error;
 pub struct MultiHeadAttention {
     /// W_q, W_k and W_v.
     pub projection: Projection,
-    /// W_o: [D, H·Dh]
-    pub output: Linear,
+    /// W_o: [D, H·Dh], shared with those who look at what it makes of the heads.
+    pub output: Arc<Linear>,
     /// Turns queries and keys of self-attention by their positions. Positions in two different sequences cannot be
     /// compared, so cross-attention leaves them as they are.
-    pub rope: Option<Rope>,
+    pub rope: Option<Arc<RopeTable>>,
     heads: usize,
     key_heads: usize,
     head_dim: usize,
@@ -80,7 +81,7 @@ impl MultiHeadAttention {
         let (q, k, v) = (linear(d_model, d_model), linear(d_model, key_heads * dim), linear(d_model, key_heads * dim));
         let output = linear(d_model, d_model);
         let layer = MultiHeadAttention::from_parts(Projection::Separate { q, k, v }, output, heads, key_heads)?;
-        Ok(MultiHeadAttention { rope: Some(Rope::new(dim)), ..layer })
+        Ok(layer.with_rope(&Arc::new(RopeTable::new(Rope::new(dim)))))
     }
 
     /// From weights that exist already, without RoPE.
@@ -90,8 +91,7 @@ impl MultiHeadAttention {
     pub fn from_parts(projection: Projection, output: Linear, heads: usize, key_heads: usize) -> Result<Self, Error> {
         let width = output.weight.ncols();
         if heads == 0 || width == 0 || !width.is_multiple_of(heads) {
-            let (what, expected) = ("d_model", "a multiple of the number of heads, which is not 0");
-            return Err(foveal::Error::Value { what, expected, got: width as f64 }.into());
+            return Err(Error::HeadWidth { width, heads });
         }
         if key_heads == 0 || !heads.is_multiple_of(key_heads) {
             return Err(foveal::Error::Heads { query: heads, key: key_heads }.into());
@@ -113,7 +113,13 @@ impl MultiHeadAttention {
                 expect("the bias of a projection", &[part.weight.nrows()], bias.shape())?;
             }
         }
-        Ok(MultiHeadAttention { projection, output, rope: None, heads, key_heads, head_dim })
+        Ok(MultiHeadAttention { projection, output: Arc::new(output), rope: None, heads, key_heads, head_dim })
+    }
+
+    /// The same with rotary positions, whose table many layers may share.
+    #[must_use]
+    pub fn with_rope(self, rope: &Arc<RopeTable>) -> Self {
+        MultiHeadAttention { rope: Some(rope.clone()), ..self }
     }
 
     /// H, the heads of the queries.
@@ -158,8 +164,16 @@ impl MultiHeadAttention {
         source: Source,
         attention: &Attention,
     ) -> Result<(Array2<f32>, Attended), Error> {
-        let attended = self.attend(x.into(), batch, source, attention)?;
-        Ok((self.output.forward(rows_of(&attended.forward.out))?, attended))
+        let attended = self.attend(x, batch, source, attention)?;
+        Ok((self.join(&attended)?, attended))
+    }
+
+    /// The heads' outputs side by side, through W_o: [B·T, D].
+    ///
+    /// # Errors
+    /// If they are not those of this layer.
+    pub fn join(&self, attended: &Attended) -> Result<Array2<f32>, Error> {
+        self.output.forward(rows_of(&attended.forward.out))
     }
 
     /// [`infer`](MultiHeadAttention::infer) without a cache, with what [`backward`](MultiHeadAttention::backward) needs.
@@ -190,8 +204,9 @@ impl MultiHeadAttention {
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
         let Attended { q, k, v, forward, attention, .. } = &saved.attended;
-        let dout = self.output.backward(rows_of(&forward.out), dy, &mut grad.output)?;
+        let dout = self.output.backward(rows_of(&forward.out), dy, Arc::make_mut(&mut grad.output))?;
         let dout = self.heads_of(dout, q.dim().0)?;
+        let dgates = gate_gradients(&forward.out, &dout);
         let mut engine = attention.backward(q, k, v, forward, &dout)?;
         let (x, dbias) = (saved.input.view(), engine.dbias.take());
         if let Some(memory) = &saved.memory {
@@ -200,24 +215,29 @@ impl MultiHeadAttention {
             let dx = self.projection.backward(x, &self.query_columns(), &dq, &mut grad.projection)?;
             let columns = self.key_columns();
             let dmemory = self.projection.backward(memory.view(), &columns, &dkv, &mut grad.projection)?;
-            return Ok(Gradients { dx, dmemory: Some(dmemory), dbias });
+            return Ok(Gradients { dx, dmemory: Some(dmemory), dbias, dgates });
         }
-        if let Some(rope) = self.rope {
+        if let Some(rope) = &self.rope {
             rope.rotate_back(&mut engine.dq, 0)?;
             rope.rotate_back(&mut engine.dk, 0)?;
         }
         let dqkv = self.columns_of(&[&engine.dq, &engine.dk, &engine.dv]);
         let dx = self.projection.backward(x, &(0..self.projection.width()), &dqkv, &mut grad.projection)?;
-        Ok(Gradients { dx, dmemory: None, dbias })
+        Ok(Gradients { dx, dmemory: None, dbias, dgates })
     }
 
-    fn attend(
+    /// The first half of [`infer`](MultiHeadAttention::infer): the heads' outputs, not yet through W_o.
+    ///
+    /// # Errors
+    /// As [`infer`](MultiHeadAttention::infer).
+    pub fn attend<'a>(
         &self,
-        x: ArrayView2<f32>,
+        x: impl Into<ArrayView2<'a, f32>>,
         batch: usize,
         source: Source,
         attention: &Attention,
     ) -> Result<Attended, Error> {
+        let x = x.into();
         let (h, g) = (self.heads, self.key_heads);
         let start = match &source {
             Source::Cache(cache) => cache.len(),
@@ -227,7 +247,7 @@ impl MultiHeadAttention {
             Source::Own | Source::Cache(_) => {
                 let qkv = self.projection.forward(x, &(0..self.projection.width()))?;
                 let mut qkv = self.heads_of(qkv, batch)?;
-                if let Some(rope) = self.rope {
+                if let Some(rope) = &self.rope {
                     rope.rotate(qkv.slice_mut(s![.., ..h + g, .., ..]), start)?;
                 }
                 let qkv = qkv.into_shared();
@@ -295,6 +315,15 @@ impl MultiHeadAttention {
         }
         all.into_shape_with_order((b * t, heads * dim)).expect("made in standard layout")
     }
+}
+
+/// The gradient of a factor on each head's output, Σ dout·out over its tokens: [B, H].
+fn gate_gradients(out: &Array4<f32>, dout: &Array4<f32>) -> Array2<f32> {
+    let (b, h, ..) = out.dim();
+    Array2::from_shape_fn((b, h), |(b, h)| {
+        let rows = out.slice(s![b, h, .., ..]).into_outer_iter().zip(dout.slice(s![b, h, .., ..]).into_outer_iter());
+        rows.map(|(out, dout)| out.dot(&dout)).sum()
+    })
 }
 
 /// Some heads of an array [B, heads, T, Dh], sharing its values.

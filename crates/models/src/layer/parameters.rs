@@ -1,5 +1,7 @@
 //! Going over the parameters of a layer or model, whatever it is made of.
 
+use std::sync::Arc;
+
 use ndarray::{Array, ArrayViewD, ArrayViewMutD, Dimension};
 
 /// Something with parameters: they have names like those in Hugging Face's files, joined by dots, and always come in the
@@ -59,6 +61,17 @@ impl<D: Dimension> Parameters for Array<f32, D> {
     }
 }
 
+/// Shared until it is changed.
+impl<P: Parameters + Clone> Parameters for Arc<P> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        (**self).visit(prefix, f);
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        Arc::make_mut(self).visit_mut(prefix, f);
+    }
+}
+
 /// None has no parameters.
 impl<P: Parameters> Parameters for Option<P> {
     fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
@@ -95,11 +108,11 @@ macro_rules! parameters {
     ($layer:ty { $($field:ident: $name:literal),+ $(,)? }) => {
         impl $crate::layer::Parameters for $layer {
             fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
-                $(self.$field.visit(&$crate::layer::parameters::join(prefix, $name), f);)+
+                $(self.$field.visit(&$crate::layer::join(prefix, $name), f);)+
             }
 
             fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
-                $(self.$field.visit_mut(&$crate::layer::parameters::join(prefix, $name), f);)+
+                $(self.$field.visit_mut(&$crate::layer::join(prefix, $name), f);)+
             }
         }
     };

@@ -21,12 +21,19 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     state: u64,
+    /// Whether the distributions of weights have a width.
+    wide: bool,
 }
 
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        Random { state: seed }
+        Random { state: seed, wide: true }
+    }
+
+    /// No randomness in the weights: all are 0. For a model that gets them from a file.
+    pub fn zeros() -> Self {
+        Random { state: 0, wide: false }
     }
 
     /// 64 random bits.
@@ -48,6 +55,9 @@ impl Random {
 
     /// Normally distributed numbers with mean 0, by Box and Muller.
     pub fn normal<S: ShapeBuilder<Dim = D>, D: Dimension>(&mut self, shape: S, deviation: f32) -> Array<f32, D> {
+        if !self.wide {
+            return Array::zeros(shape);
+        }
         let mut next = None;
         Array::from_shape_simple_fn(shape, || {
             let z = next.take().unwrap_or_else(|| {
@@ -63,6 +73,9 @@ impl Random {
 
     /// Xavier's (Glorot 2010) uniform distribution on ±√(6 / (inputs + outputs)), for a weight \[outputs, inputs\].
     pub fn xavier(&mut self, outputs: usize, inputs: usize) -> ndarray::Array2<f32> {
+        if !self.wide {
+            return Array::zeros((outputs, inputs));
+        }
         let limit = (6.0 / (inputs + outputs).max(1) as f64).sqrt();
         Array::from_shape_simple_fn((outputs, inputs), || (limit * (2.0 * self.uniform() - 1.0)) as f32)
     }

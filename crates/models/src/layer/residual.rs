@@ -1,25 +1,160 @@
-//! The residual connection around a layer.
+//! The residual connection around a layer, with its norm.
 //!
-//! $$ y = x + f(x), \qquad dx = dy + \frac{\partial f}{\partial x}^\top dy $$
+//! $$ \text{norm first: } y = x + \mathrm{drop}(f(\mathrm{norm}(x))) \qquad\qquad
+//!    \text{norm last: } y = \mathrm{norm}(x + \mathrm{drop}(f(x))) $$
 //!
-//! Both passes are the same sum.
+//! The first Transformer and BERT have the norm last, nearly all later models first. The gradient of the sum goes both ways:
+//! past f as it is, and through f.
 //!
 //! ```
-//! use foveal_models::layer::add;
-//! use ndarray::array;
+//! use foveal_models::layer::{Activation, LayerNorm, Mlp, NormOrder, Random, Residual};
+//! use ndarray::Array2;
 //!
-//! let (x, mut y) = (array![[1., 2.]], array![[10., 20.]]);
-//! add(&mut y, &x)?;
-//! assert_eq!(y, array![[11., 22.]]);
+//! let mlp = Mlp::new(8, 32, Activation::Relu, &mut Random::new(1));
+//! let residual = Residual { norm: LayerNorm::new(8, 1e-5), layer: mlp, order: NormOrder::First };
+//! let y = residual.infer(Array2::ones((3, 8)), |mlp, x| mlp.infer(x))?;
+//! assert_eq!(y.dim(), (3, 8));
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
 use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
+use super::{Dropout, Layer, Parameters, dropout, parameters::join};
 use crate::Error;
+
+/// Where the norm stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormOrder {
+    /// x + f(norm(x)): GPT-2, Llama, ViT.
+    First,
+    /// norm(x + f(x)): the first Transformer, BERT.
+    Last,
+}
+
+/// A layer f with a way around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual<N, L> {
+    /// The norm.
+    pub norm: N,
+    /// f.
+    pub layer: L,
+    /// Which of the two comes first.
+    pub order: NormOrder,
+}
+
+/// What [`Residual::backward`] needs: what norm and layer saved, and what was dropped.
+#[derive(Clone, Debug)]
+pub struct Saved<N, L> {
+    norm: N,
+    /// What f saved.
+    pub layer: L,
+    dropout: Option<Dropout>,
+}
+
+impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
+        self.norm.visit(&join(prefix, "norm"), f);
+        self.layer.visit(prefix, f);
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
+        self.norm.visit_mut(&join(prefix, "norm"), f);
+        self.layer.visit_mut(prefix, f);
+    }
+}
+
+impl<N: Layer, L> Residual<N, L> {
+    /// y: [N, D] for x: [N, D].
+    ///
+    /// # Errors
+    /// Those of f; also if the norm has another width.
+    pub fn infer(
+        &self,
+        mut x: Array2<f32>,
+        f: impl FnOnce(&L, ArrayView2<f32>) -> Result<Array2<f32>, Error>,
+    ) -> Result<Array2<f32>, Error> {
+        match self.order {
+            NormOrder::First => {
+                let y = f(&self.layer, self.norm.infer(x.view())?.view())?;
+                add(&mut x, &y)?;
+                Ok(x)
+            }
+            NormOrder::Last => {
+                let mut y = f(&self.layer, x.view())?;
+                add(&mut y, &x)?;
+                self.norm.infer(y.view())
+            }
+        }
+    }
+
+    /// The same, with what [`backward`](Residual::backward) needs.
+    ///
+    /// # Errors
+    /// As [`infer`](Residual::infer).
+    pub fn forward<S>(
+        &self,
+        x: &ArcArray2<f32>,
+        dropout: Option<Dropout>,
+        f: impl FnOnce(&L, &ArcArray2<f32>) -> Result<(Array2<f32>, S), Error>,
+    ) -> Result<(ArcArray2<f32>, Saved<N::Saved, S>), Error> {
+        let sum = |mut y: Array2<f32>| {
+            dropout.map_or(Ok(()), |dropout| dropout::apply(dropout, &mut y))?;
+            add(&mut y, x)?;
+            Ok::<_, Error>(y.into_shared())
+        };
+        let (y, norm, layer) = match self.order {
+            NormOrder::First => {
+                let (normed, norm) = self.norm.forward(x)?;
+                let (y, layer) = f(&self.layer, &normed.into_shared())?;
+                (sum(y)?, norm, layer)
+            }
+            NormOrder::Last => {
+                let (y, layer) = f(&self.layer, x)?;
+                let (y, norm) = self.norm.forward(&sum(y)?)?;
+                (y.into_shared(), norm, layer)
+            }
+        };
+        Ok((y, Saved { norm, layer, dropout }))
+    }
+
+    /// dx: [N, D]; `f` is the backward pass of the layer.
+    ///
+    /// # Errors
+    /// Those of f; also if dy is not shaped like the output.
+    pub fn backward<S>(
+        &self,
+        saved: &Saved<N::Saved, S>,
+        dy: Array2<f32>,
+        grad: &mut Self,
+        f: impl FnOnce(&L, &S, ArrayView2<f32>, &mut L) -> Result<Array2<f32>, Error>,
+    ) -> Result<Array2<f32>, Error> {
+        match self.order {
+            NormOrder::First => {
+                let dnormed = f(&self.layer, &saved.layer, dropped(saved.dropout, &dy)?.view(), &mut grad.layer)?;
+                let mut dx = self.norm.backward(&saved.norm, dnormed.view(), &mut grad.norm)?;
+                add(&mut dx, &dy)?;
+                Ok(dx)
+            }
+            NormOrder::Last => {
+                let dsum = self.norm.backward(&saved.norm, dy.view(), &mut grad.norm)?;
+                let mut dx = f(&self.layer, &saved.layer, dropped(saved.dropout, &dsum)?.view(), &mut grad.layer)?;
+                add(&mut dx, &dsum)?;
+                Ok(dx)
+            }
+        }
+    }
+}
+
+/// The gradient of what was dropped out of, before it was.
+fn dropped(dropout: Option<Dropout>, dy: &Array2<f32>) -> Result<CowArray<'_, f32, Ix2>, Error> {
+    let Some(dropout) = dropout else { return Ok(dy.into()) };
+    let mut dx = dy.clone();
+    dropout::apply(dropout, &mut dx)?;
+    Ok(dx.into())
+}
 
 /// y ⟵ y + x: [N, D].
 ///

@@ -1,0 +1,300 @@
+//! BERT (Devlin 2018): an encoder that reads in both directions. As MiniLM it turns sentences into vectors; with its head it
+//! guesses masked words.
+//!
+//! $$ x = \mathrm{norm}(E_t + P_{0..T} + S_{\mathrm{segment}}), \qquad x \leftarrow \mathrm{block}_l(x) $$
+//!
+//! Each block has its norm last.
+
+use foveal::{Attention, Mask};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+
+use super::block::Block;
+use super::names::{self, Names};
+use super::stack;
+use crate::checkpoint::{Checkpoint, Config};
+use crate::layer::{
+    Activation, Embedding, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, add, parameters,
+};
+use crate::trace::{Kind, Probe};
+use crate::{Error, Result};
+
+/// The sizes of a BERT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BertConfig {
+    /// V, the number of tokens.
+    pub vocabulary: usize,
+    /// The number of positions.
+    pub context: usize,
+    /// The number of segments: 2, for a pair of texts.
+    pub segments: usize,
+    /// D.
+    pub width: usize,
+    /// The number of blocks.
+    pub layers: usize,
+    /// H.
+    pub heads: usize,
+    /// The width of the MLP.
+    pub hidden: usize,
+    /// Its activation.
+    pub activation: Activation,
+    /// ε of the norms.
+    pub epsilon: f32,
+    /// Whether it has the head that guesses masked words.
+    pub guesses: bool,
+}
+
+impl BertConfig {
+    fn of(layers: usize, width: usize, heads: usize) -> Self {
+        BertConfig {
+            vocabulary: 30_522,
+            context: 512,
+            segments: 2,
+            width,
+            layers,
+            heads,
+            hidden: 4 * width,
+            activation: Activation::Gelu,
+            epsilon: 1e-12,
+            guesses: false,
+        }
+    }
+
+    /// BERT base, 109 million parameters.
+    pub fn base() -> Self {
+        BertConfig::of(12, 768, 12)
+    }
+
+    /// BERT large, 335 million.
+    pub fn large() -> Self {
+        BertConfig::of(24, 1024, 16)
+    }
+
+    /// all-MiniLM-L6-v2, the sentence encoder, 23 million.
+    pub fn minilm() -> Self {
+        BertConfig::of(6, 384, 12)
+    }
+
+    fn read(config: &Config, guesses: bool) -> Result<Self> {
+        Ok(BertConfig {
+            vocabulary: config.size("vocab_size")?,
+            context: config.size_or("max_position_embeddings", 512)?,
+            segments: config.size_or("type_vocab_size", 2)?,
+            width: config.size("hidden_size")?,
+            layers: config.size("num_hidden_layers")?,
+            heads: config.divisor("num_attention_heads", "hidden_size")?,
+            hidden: config.size("intermediate_size")?,
+            activation: names::activation(config, "hidden_act", "gelu")?,
+            epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
+            guesses,
+        })
+    }
+
+    /// The number of parameters, without making them.
+    pub fn parameters(&self) -> u128 {
+        let [v, t, s, d, l, f] =
+            [self.vocabulary, self.context, self.segments, self.width, self.layers, self.hidden].map(|x| x as u128);
+        let block = 4 * d * d + 4 * d + 2 * d * f + d + f + 4 * d;
+        let head = if self.guesses { d * d + d + 2 * d + v } else { 0 };
+        (v + t + s) * d + 2 * d + l * block + head
+    }
+}
+
+/// Hugging Face's names.
+const NAMES: Names = Names {
+    parts: &[
+        ("tokens.", "bert.embeddings.word_embeddings."),
+        ("positions.", "bert.embeddings.position_embeddings."),
+        ("segments.", "bert.embeddings.token_type_embeddings."),
+        ("norm.", "bert.embeddings.LayerNorm."),
+        ("layers.", "bert.encoder.layer."),
+        (".attention.norm.", ".attention.output.LayerNorm."),
+        (".attention.q_proj.", ".attention.self.query."),
+        (".attention.k_proj.", ".attention.self.key."),
+        (".attention.v_proj.", ".attention.self.value."),
+        (".attention.o_proj.", ".attention.output.dense."),
+        (".mlp.norm.", ".output.LayerNorm."),
+        (".mlp.up_proj.", ".intermediate.dense."),
+        (".mlp.down_proj.", ".output.dense."),
+        ("head.dense.", "cls.predictions.transform.dense."),
+        ("head.norm.", "cls.predictions.transform.LayerNorm."),
+        ("head.bias", "cls.predictions.bias"),
+    ],
+    transposed: &[],
+};
+
+/// The model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bert {
+    config: BertConfig,
+    /// E: [V, D]
+    pub tokens: Embedding,
+    /// P: [context, D]
+    pub positions: Embedding,
+    /// S: [segments, D]
+    pub segments: Embedding,
+    /// The norm of their sum.
+    pub norm: LayerNorm,
+    /// The blocks.
+    pub layers: Vec<Block<LayerNorm, Mlp>>,
+    /// What guesses masked words.
+    pub head: Option<MaskedHead>,
+}
+
+parameters!(Bert {
+    tokens: "tokens",
+    positions: "positions",
+    segments: "segments",
+    norm: "norm",
+    layers: "layers",
+    head: "head",
+});
+
+/// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaskedHead {
+    /// W and b: [D, D].
+    pub dense: Linear,
+    /// The norm.
+    pub norm: LayerNorm,
+    /// c: \[V\].
+    pub bias: Array1<f32>,
+}
+
+parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
+
+/// Some sentences as one batch, filled up to the longest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentences {
+    /// [B·T], with 0 after the end of a sentence.
+    tokens: Vec<u32>,
+    /// The segment of each token, 0 or 1: [B·T].
+    segments: Vec<u32>,
+    lengths: Vec<usize>,
+}
+
+impl Sentences {
+    /// A batch of sentences.
+    pub fn new<S: AsRef<[u32]>>(sentences: &[S]) -> Self {
+        let longest = sentences.iter().map(|sentence| sentence.as_ref().len()).max().unwrap_or(0);
+        let mut tokens = Vec::with_capacity(sentences.len() * longest);
+        for sentence in sentences {
+            tokens.extend_from_slice(sentence.as_ref());
+            tokens.resize(tokens.len() + longest - sentence.as_ref().len(), 0);
+        }
+        let lengths = sentences.iter().map(|sentence| sentence.as_ref().len()).collect();
+        Sentences { segments: vec![0; tokens.len()], tokens, lengths }
+    }
+
+    /// One sentence of two segments, the second from token `start` on.
+    pub fn pair(tokens: &[u32], start: usize) -> Self {
+        let segments = (0..tokens.len()).map(|i| u32::from(i >= start)).collect();
+        Sentences { tokens: tokens.to_vec(), segments, lengths: vec![tokens.len()] }
+    }
+
+    /// B.
+    pub fn batch(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The number of tokens of each.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+}
+
+impl Bert {
+    /// A model that has learned nothing yet: weights of deviation 0.02.
+    ///
+    /// # Errors
+    /// If the width does not divide by the number of heads.
+    pub fn new(config: &BertConfig, random: &mut Random) -> Result<Self> {
+        let &BertConfig { vocabulary, context, segments, width, layers, heads, hidden, activation, epsilon, .. } =
+            config;
+        let norm = || LayerNorm::new(width, epsilon);
+        let order = NormOrder::Last;
+        let mut block = || -> Result<_> {
+            let attention = MultiHeadAttention::new(width, heads, random)?;
+            let mlp = Mlp::new(width, hidden, activation, random);
+            Ok(Block {
+                attention: Residual { norm: norm(), layer: attention, order },
+                cross: None,
+                mlp: Residual { norm: norm(), layer: mlp, order },
+            })
+        };
+        let layers = (0..layers).map(|_| block()).collect::<Result<_>>()?;
+        let mut head =
+            || MaskedHead { dense: Linear::new(width, width, random), norm: norm(), bias: Array1::zeros(vocabulary) };
+        Ok(Bert {
+            config: *config,
+            head: config.guesses.then(&mut head),
+            tokens: Embedding::new(vocabulary, width, random),
+            positions: Embedding::new(context, width, random),
+            segments: Embedding::new(segments, width, random),
+            norm: norm(),
+            layers,
+        })
+    }
+
+    /// The model of a checkpoint, with the head that guesses words if it has one.
+    ///
+    /// # Errors
+    /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
+    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
+        let guesses = checkpoint.get("cls.predictions.transform.dense.weight").is_some();
+        let config = BertConfig::read(checkpoint.config(), guesses)?;
+        checkpoint.expect_parameters(config.parameters())?;
+        let mut model = Bert::new(&config, &mut Random::zeros())?;
+        NAMES.load(checkpoint, &mut model)?;
+        Ok(model)
+    }
+
+    /// Its sizes.
+    pub fn config(&self) -> &BertConfig {
+        &self.config
+    }
+
+    /// A vector for each token: [B·T, D]. What stands after the end of a sentence means nothing.
+    ///
+    /// # Errors
+    /// [`Error::TokenId`] for a token outside the vocabulary, [`Error::Context`] for a sentence longer than the positions.
+    pub fn infer(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
+        let batch = sentences.batch();
+        let mut x = self.tokens.forward(&sentences.tokens)?;
+        self.positions.add_positions(&mut x, batch, 0)?;
+        add(&mut x, &self.segments.forward(&sentences.segments)?)?;
+        let attention = Attention::new().mask(Mask::padding(sentences.lengths()));
+        stack::infer(&self.layers, self.norm.infer(&x)?, batch, (Kind::Encoder, &attention), None, probe)
+    }
+
+    /// A vector of length 1 for each sentence, the mean of its tokens': [B, D]. The product of two is their similarity.
+    ///
+    /// # Errors
+    /// As [`infer`](Bert::infer).
+    pub fn embed(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
+        let hidden = self.infer(sentences, probe)?;
+        let mut vectors = Array2::zeros((sentences.batch(), self.config.width));
+        let longest = hidden.nrows() / sentences.batch().max(1);
+        for (b, (&length, mut vector)) in sentences.lengths().iter().zip(vectors.outer_iter_mut()).enumerate() {
+            let tokens = hidden.slice(s![b * longest..b * longest + length, ..]);
+            let sum = tokens.sum_axis(Axis(0));
+            let norm = sum.dot(&sum).sqrt().max(f32::MIN_POSITIVE);
+            vector.assign(&(sum / norm));
+        }
+        Ok(vectors)
+    }
+
+    /// The scores of all words for each row of [`infer`](Bert::infer)'s result: [N, V].
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`] if the model has no head that guesses words.
+    pub fn guess(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
+        let Some(head) = &self.head else {
+            return Err(Error::MissingPart { part: "the head that guesses masked words", fit: "a BertForMaskedLM" });
+        };
+        let mut x = head.dense.forward(hidden)?;
+        self.config.activation.apply(&mut x);
+        let mut logits = self.tokens.logits(&head.norm.infer(&x)?)?;
+        logits += &head.bias;
+        Ok(logits)
+    }
+}

@@ -1,0 +1,171 @@
+//! The block that every model here is a stack of: attention, perhaps attention to another sequence, and an MLP, each with
+//! its norm and a way around it.
+//!
+//! $$ x \leftarrow x + \mathrm{attention}(\mathrm{norm}(x)), \qquad
+//!    x \leftarrow x + \mathrm{cross}(\mathrm{norm}(x), m), \qquad
+//!    x \leftarrow x + \mathrm{mlp}(\mathrm{norm}(x)) $$
+//!
+//! or with the norm last, see [`NormOrder`](crate::layer::NormOrder).
+
+use foveal::{Attention, Dropout};
+use ndarray::{ArcArray2, Array2};
+
+use crate::layer::join;
+use crate::layer::{
+    Layer, Memory, MultiHeadAttention, Parameters, Residual, Source, add, dropout, multi_head, residual,
+};
+use crate::trace::{Kind, Probe, Site};
+use crate::{Error, Result};
+
+/// One layer of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block<N, M> {
+    /// Attention of the sequence to itself.
+    pub attention: Residual<N, MultiHeadAttention>,
+    /// Attention to another sequence, in the decoder of an encoder-decoder.
+    pub cross: Option<Residual<N, MultiHeadAttention>>,
+    /// What is done to each token by itself.
+    pub mlp: Residual<N, M>,
+}
+
+/// The other sequence of a decoder, ready to be attended to, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Other<'a> {
+    pub memory: &'a Memory,
+    pub attention: &'a Attention,
+}
+
+/// The other sequence in training: [B·S, D].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded<'a> {
+    pub memory: &'a ArcArray2<f32>,
+    pub attention: &'a Attention,
+}
+
+/// What [`Block::backward`] needs.
+#[derive(Clone, Debug)]
+pub struct Saved<N, M> {
+    attention: residual::Saved<N, multi_head::Saved>,
+    cross: Option<residual::Saved<N, multi_head::Saved>>,
+    mlp: residual::Saved<N, M>,
+}
+
+/// What [`Block::backward`] gives back.
+#[derive(Clone, Debug)]
+pub(crate) struct Gradients {
+    /// [B·T, D]
+    pub dx: Array2<f32>,
+    /// The gradient of the other sequence: [B·S, D].
+    pub dmemory: Option<Array2<f32>>,
+    /// The gradient of a factor on each head's output: [B, H].
+    pub dgates: Array2<f32>,
+    /// The same for the heads of cross-attention.
+    pub dcross_gates: Option<Array2<f32>>,
+}
+
+impl<N: Layer, M: Layer> Parameters for Block<N, M> {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
+        self.attention.visit(&join(prefix, "attention"), f);
+        self.cross.visit(&join(prefix, "cross"), f);
+        self.mlp.visit(&join(prefix, "mlp"), f);
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
+        self.attention.visit_mut(&join(prefix, "attention"), f);
+        self.cross.visit_mut(&join(prefix, "cross"), f);
+        self.mlp.visit_mut(&join(prefix, "mlp"), f);
+    }
+}
+
+impl<N: Layer, M: Layer> Block<N, M> {
+    /// y: [B·T, D] for x: [B·T, D].
+    pub(crate) fn infer(
+        &self,
+        x: Array2<f32>,
+        batch: usize,
+        (source, attention): (Source, &Attention),
+        other: Option<Other>,
+        site: Site,
+        probe: &mut Probe,
+    ) -> Result<Array2<f32>> {
+        let x = self.attention.infer(x, |layer, x| probe.attend(site, layer, x, batch, source, attention))?;
+        let x = match (&self.cross, other) {
+            (Some(cross), Some(Other { memory, attention })) => {
+                let site = Site { kind: Kind::Cross, ..site };
+                let source = Source::Projected(memory);
+                cross.infer(x, |layer, x| probe.attend(site, layer, x, batch, source, attention))?
+            }
+            _ => x,
+        };
+        self.mlp.infer(x, |layer, x| layer.infer(x))
+    }
+
+    /// The same for training, with what [`backward`](Block::backward) needs.
+    pub(crate) fn forward(
+        &self,
+        x: &ArcArray2<f32>,
+        batch: usize,
+        attention: &Attention,
+        other: Option<Encoded>,
+        drop: Option<Dropout>,
+    ) -> Result<(ArcArray2<f32>, Saved<N::Saved, M::Saved>)> {
+        let with_dropout = |attention: &Attention, place| match dropout::at(drop, place) {
+            Some(Dropout { probability, seed }) => attention.clone().dropout(probability, seed),
+            None => attention.clone(),
+        };
+        let (x, saved_attention) = self
+            .attention
+            .forward(x, dropout::at(drop, 0), |layer, x| layer.forward(x, None, batch, &with_dropout(attention, 1)))?;
+        let (x, saved_cross) = match (&self.cross, other) {
+            (Some(cross), Some(Encoded { memory, attention })) => {
+                let (x, saved) = cross.forward(&x, dropout::at(drop, 2), |layer, x| {
+                    layer.forward(x, Some(memory), batch, &with_dropout(attention, 3))
+                })?;
+                (x, Some(saved))
+            }
+            _ => (x, None),
+        };
+        let (x, saved_mlp) = self.mlp.forward(&x, dropout::at(drop, 4), |layer, x| layer.forward(x))?;
+        Ok((x, Saved { attention: saved_attention, cross: saved_cross, mlp: saved_mlp }))
+    }
+
+    /// The gradients of x and of the other sequence, from dy: [B·T, D].
+    pub(crate) fn backward(
+        &self,
+        saved: &Saved<N::Saved, M::Saved>,
+        dy: Array2<f32>,
+        grad: &mut Self,
+    ) -> Result<Gradients> {
+        let dx = self
+            .mlp
+            .backward(&saved.mlp, dy, &mut grad.mlp, |layer, saved, dy, grad| layer.backward(saved, dy, grad))?;
+        let (mut dmemory, mut dcross_gates) = (None, None);
+        let dx = match (&self.cross, &saved.cross, &mut grad.cross) {
+            (Some(cross), Some(saved), Some(grad)) => cross.backward(saved, dx, grad, |layer, saved, dy, grad| {
+                let gradients = layer.backward(saved, dy, grad)?;
+                (dmemory, dcross_gates) = (gradients.dmemory, Some(gradients.dgates));
+                Ok(gradients.dx)
+            })?,
+            _ => dx,
+        };
+        let mut dgates = Array2::zeros((0, 0));
+        let dx = self.attention.backward(&saved.attention, dx, &mut grad.attention, |layer, saved, dy, grad| {
+            let gradients = layer.backward(saved, dy, grad)?;
+            dgates = gradients.dgates;
+            Ok(gradients.dx)
+        })?;
+        Ok(Gradients { dx, dmemory, dgates, dcross_gates })
+    }
+}
+
+/// Adds the gradient of the other sequence from one more layer.
+pub(crate) fn collect(sum: &mut Option<Array2<f32>>, dmemory: Option<Array2<f32>>) -> Result<(), Error> {
+    match (sum.as_mut(), dmemory) {
+        (Some(sum), Some(dmemory)) => add(sum, &dmemory),
+        (None, dmemory) => {
+            *sum = dmemory;
+            Ok(())
+        }
+        (Some(_), None) => Ok(()),
+    }
+}

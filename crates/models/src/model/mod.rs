@@ -1,0 +1,83 @@
+//! The models, one file each: configuration with presets, the model, its run, and where it is trained the way back.
+//!
+//! Every model is a stack of [`Block`]s. [`Model`] is any of them, by what a checkpoint says it is.
+
+mod bert;
+mod block;
+mod gpt2;
+pub mod language;
+mod llama;
+mod names;
+mod stack;
+pub mod transformer;
+mod vit;
+
+pub use self::bert::{Bert, BertConfig, Sentences};
+pub use self::block::Block;
+pub use self::gpt2::{Gpt2, Gpt2Config};
+pub use self::language::{HeadGradients, LanguageModel, Trained};
+pub use self::llama::{Llama, LlamaConfig};
+pub use self::transformer::{Transformer, TransformerConfig};
+pub use self::vit::{Vit, VitConfig};
+use crate::checkpoint::{Architecture, Checkpoint};
+use crate::{Error, Result};
+
+/// Any of the models.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Model {
+    /// GPT-2.
+    Gpt2(Gpt2),
+    /// BERT.
+    Bert(Bert),
+    /// Llama.
+    Llama(Llama),
+    /// ViT.
+    Vit(Vit),
+    /// The encoder-decoder.
+    Transformer(Transformer),
+}
+
+impl Model {
+    /// The model of a checkpoint, whatever it is.
+    ///
+    /// # Errors
+    /// If there is no model of its architecture, its configuration makes no sense, or a tensor is absent or has another
+    /// shape than that calls for.
+    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
+        Ok(match checkpoint.architecture()? {
+            Architecture::Gpt2 => Model::Gpt2(Gpt2::load(checkpoint)?),
+            Architecture::Bert => Model::Bert(Bert::load(checkpoint)?),
+            Architecture::Llama => Model::Llama(Llama::load(checkpoint)?),
+            Architecture::Vit => Model::Vit(Vit::load(checkpoint)?),
+            Architecture::Transformer => Model::Transformer(Transformer::load(checkpoint)?),
+        })
+    }
+
+    /// The kind of model.
+    pub fn architecture(&self) -> Architecture {
+        match self {
+            Model::Gpt2(_) => Architecture::Gpt2,
+            Model::Bert(_) => Architecture::Bert,
+            Model::Llama(_) => Architecture::Llama,
+            Model::Vit(_) => Architecture::Vit,
+            Model::Transformer(_) => Architecture::Transformer,
+        }
+    }
+
+    /// The model as one that predicts the next token.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if it is none.
+    pub fn as_language_model(&self) -> Result<&dyn LanguageModel> {
+        match self {
+            Model::Gpt2(model) => Ok(model),
+            Model::Llama(model) => Ok(model),
+            _ => Err(Error::Unfit {
+                architecture: self.architecture(),
+                wanted: "predict the next token",
+                fit: "gpt2 or llama",
+            }),
+        }
+    }
+}

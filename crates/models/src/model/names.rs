@@ -1,0 +1,83 @@
+//! The names that Hugging Face gives to parameters, and loading and saving by them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::checkpoint::{Checkpoint, Config, save};
+use crate::layer::{Activation, Parameters};
+
+/// How the names of a model's parameters become those of its checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    /// What becomes of parts of a name, one after the other. A part of ours that begins without a dot is the beginning.
+    pub parts: &'static [(&'static str, &'static str)],
+    /// Ends of names whose matrices lie transposed in the file.
+    pub transposed: &'static [&'static str],
+}
+
+impl Names {
+    /// Their name for ours.
+    fn theirs(&self, ours: &str) -> String {
+        self.parts.iter().fold(ours.to_owned(), |name, (from, to)| match name.find(from) {
+            Some(at) if at == 0 || from.starts_with('.') => name.replacen(from, to, 1),
+            _ => name,
+        })
+    }
+
+    fn is_transposed(&self, theirs: &str) -> bool {
+        self.transposed.iter().any(|end| theirs.ends_with(end))
+    }
+
+    /// Fills all parameters of a model from a checkpoint.
+    pub fn load(&self, checkpoint: &Checkpoint, model: &mut impl Parameters) -> Result<()> {
+        let mut outcome = Ok(());
+        model.visit_mut("", &mut |ours, parameter| {
+            if outcome.is_err() {
+                return;
+            }
+            let name = self.theirs(ours);
+            let target = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
+            outcome = checkpoint.read_into(&name, target);
+        });
+        outcome
+    }
+
+    /// Saves a model with its configuration, whole or not at all.
+    pub fn save(&self, folder: &Path, config: &Value, model: &impl Parameters) -> Result<()> {
+        let mut tensors = Vec::new();
+        model.visit("", &mut |ours, parameter| {
+            let name = self.theirs(ours);
+            let parameter = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
+            tensors.push((name, parameter));
+        });
+        save(folder, config.as_object().expect("a configuration is an object"), tensors)
+    }
+}
+
+const ACTIVATIONS: [(&str, Activation); 7] = [
+    ("gelu", Activation::Gelu),
+    ("gelu_new", Activation::GeluTanh),
+    ("gelu_pytorch_tanh", Activation::GeluTanh),
+    ("gelu_fast", Activation::GeluTanh),
+    ("silu", Activation::Silu),
+    ("swish", Activation::Silu),
+    ("relu", Activation::Relu),
+];
+
+/// The activation that a configuration names.
+pub(super) fn activation(config: &Config, key: &str, default: &str) -> Result<Activation> {
+    let name = config.text_or(key, default)?;
+    let known = ACTIVATIONS.into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, activation)| activation).ok_or_else(|| {
+        let names = ACTIVATIONS.map(|(name, _)| name).join(", ");
+        config.error(key, format!("one of {names}"), name)
+    })
+}
+
+/// The name of an activation.
+pub(super) fn of_activation(activation: Activation) -> &'static str {
+    let known = ACTIVATIONS.into_iter().find(|(_, known)| *known == activation);
+    known.map_or("gelu", |(name, _)| name)
+}

@@ -1,0 +1,65 @@
+//! Blocks one after the other: what encoders and decoders without a second sequence are.
+
+use foveal::{Attention, Dropout, KvCache};
+use ndarray::{ArcArray2, Array2};
+
+use super::block::{self, Block};
+use super::language::HeadGradients;
+use crate::Result;
+use crate::layer::{Layer, Source, dropout};
+use crate::trace::{Kind, Probe, Site};
+
+/// y: [B·T, D] for x: [B·T, D]. With a cache, one for each block, the tokens follow those that are in it.
+pub(super) fn infer<N: Layer, M: Layer>(
+    blocks: &[Block<N, M>],
+    mut x: Array2<f32>,
+    batch: usize,
+    (kind, attention): (Kind, &Attention),
+    mut cache: Option<&mut [KvCache]>,
+    probe: &mut Probe,
+) -> Result<Array2<f32>> {
+    for (layer, block) in blocks.iter().enumerate() {
+        let source = match &mut cache {
+            Some(cache) => Source::Cache(&mut cache[layer]),
+            None => Source::Own,
+        };
+        x = block.infer(x, batch, (source, attention), None, Site { kind, layer }, probe)?;
+    }
+    Ok(x)
+}
+
+/// What [`backward`] needs.
+pub(super) type Saved<N, M> = Vec<block::Saved<<N as Layer>::Saved, <M as Layer>::Saved>>;
+
+/// The same for training.
+pub(super) fn forward<N: Layer, M: Layer>(
+    blocks: &[Block<N, M>],
+    mut x: ArcArray2<f32>,
+    batch: usize,
+    attention: &Attention,
+    drop: Option<Dropout>,
+) -> Result<(ArcArray2<f32>, Saved<N, M>)> {
+    let mut saved = Vec::with_capacity(blocks.len());
+    for (layer, block) in blocks.iter().enumerate() {
+        let (y, of_block) = block.forward(&x, batch, attention, None, dropout::at(drop, layer as u64))?;
+        x = y;
+        saved.push(of_block);
+    }
+    Ok((x, saved))
+}
+
+/// dx: [B·T, D]; the gradients of the heads go to `dgates`.
+pub(super) fn backward<N: Layer, M: Layer>(
+    blocks: &[Block<N, M>],
+    saved: &Saved<N, M>,
+    mut dx: Array2<f32>,
+    grads: &mut [Block<N, M>],
+    (kind, dgates): (Kind, &mut HeadGradients),
+) -> Result<Array2<f32>> {
+    for (layer, ((block, saved), grad)) in blocks.iter().zip(saved).zip(grads).enumerate().rev() {
+        let gradients = block.backward(saved, dx, grad)?;
+        dgates.insert(Site { kind, layer }, gradients.dgates);
+        dx = gradients.dx;
+    }
+    Ok(dx)
+}

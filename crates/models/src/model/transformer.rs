@@ -1,0 +1,429 @@
+//! The Transformer (Vaswani 2017): an encoder reads one sequence, and a decoder writes another, attending to what the encoder
+//! made of the first.
+//!
+//! $$ m = \mathrm{norm}(\mathrm{encoder}(\sqrt{D}\, E_s + PE)), \qquad
+//!    \mathrm{logits} = \mathrm{norm}(\mathrm{decoder}(\sqrt{D}\, F_t + PE,\ m))\, W^\top $$
+//!
+//! with sinusoidal positions PE. As in PyTorch's `nn.Transformer`, both stacks end in a norm.
+
+use foveal::{Attention, Dropout, KvCache, Mask, positional_encoding};
+use ndarray::{ArcArray2, Array2, ArrayView2, Axis, s};
+
+use super::block::{self, Block, Encoded, Other};
+use super::language::HeadGradients;
+use super::names::{self, Names};
+use super::stack;
+use crate::checkpoint::{Checkpoint, Config};
+use crate::layer::{
+    Activation, Embedding, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Projection, Random,
+    Residual, Source, dropout, expect, layer_norm, parameters,
+};
+use crate::trace::{Kind, Probe, Site};
+use crate::{Error, Result};
+
+/// The sizes of an encoder-decoder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransformerConfig {
+    /// The number of tokens of the sequence that is read.
+    pub source_vocabulary: usize,
+    /// The number of tokens of the one that is written.
+    pub target_vocabulary: usize,
+    /// The longest sequence, of either.
+    pub context: usize,
+    /// D.
+    pub width: usize,
+    /// H.
+    pub heads: usize,
+    /// The width of the MLPs.
+    pub hidden: usize,
+    /// The blocks of the encoder.
+    pub encoder_layers: usize,
+    /// The blocks of the decoder.
+    pub decoder_layers: usize,
+    /// The activation of the MLPs.
+    pub activation: Activation,
+    /// Where the norms stand.
+    pub order: NormOrder,
+    /// ε of the norms.
+    pub epsilon: f32,
+    /// Whether F also makes the predictions.
+    pub tied: bool,
+}
+
+impl TransformerConfig {
+    /// The base model of the paper, 63 million parameters.
+    pub fn base() -> Self {
+        TransformerConfig {
+            source_vocabulary: 37_000,
+            target_vocabulary: 37_000,
+            context: 512,
+            width: 512,
+            heads: 8,
+            hidden: 2048,
+            encoder_layers: 6,
+            decoder_layers: 6,
+            activation: Activation::Relu,
+            order: NormOrder::Last,
+            epsilon: 1e-5,
+            tied: true,
+        }
+    }
+
+    /// The big model of the paper.
+    pub fn big() -> Self {
+        TransformerConfig { width: 1024, heads: 16, hidden: 4096, ..TransformerConfig::base() }
+    }
+
+    /// Two layers each of width 128, with the norms first: what a laptop trains in minutes.
+    pub fn small() -> Self {
+        let base = TransformerConfig { context: 64, width: 128, heads: 4, hidden: 512, ..TransformerConfig::base() };
+        TransformerConfig { encoder_layers: 2, decoder_layers: 2, order: NormOrder::First, ..base }
+    }
+
+    fn read(config: &Config) -> Result<Self> {
+        let order = match config.text_or("norm_order", "last")? {
+            "first" => NormOrder::First,
+            "last" => NormOrder::Last,
+            other => return Err(config.error("norm_order", "first or last", other)),
+        };
+        Ok(TransformerConfig {
+            source_vocabulary: config.size("source_vocab_size")?,
+            target_vocabulary: config.size("target_vocab_size")?,
+            context: config.size("max_position_embeddings")?,
+            width: config.size("d_model")?,
+            heads: config.divisor("num_heads", "d_model")?,
+            hidden: config.size("ffn_dim")?,
+            encoder_layers: config.size("encoder_layers")?,
+            decoder_layers: config.size("decoder_layers")?,
+            activation: names::activation(config, "activation_function", "relu")?,
+            order,
+            epsilon: config.float_or("layer_norm_eps", 1e-5)? as f32,
+            tied: config.flag_or("tie_word_embeddings", true)?,
+        })
+    }
+
+    fn write(&self) -> serde_json::Value {
+        serde_json::json!({
+            "model_type": "transformer",
+            "source_vocab_size": self.source_vocabulary,
+            "target_vocab_size": self.target_vocabulary,
+            "max_position_embeddings": self.context,
+            "d_model": self.width,
+            "num_heads": self.heads,
+            "ffn_dim": self.hidden,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "activation_function": names::of_activation(self.activation),
+            "norm_order": match self.order { NormOrder::First => "first", NormOrder::Last => "last" },
+            "layer_norm_eps": self.epsilon,
+            "tie_word_embeddings": self.tied,
+        })
+    }
+
+    /// The number of parameters, without making them.
+    pub fn parameters(&self) -> u128 {
+        let TransformerConfig { source_vocabulary, target_vocabulary, encoder_layers, decoder_layers, .. } = *self;
+        let [s, t, d, f, e, n] =
+            [source_vocabulary, target_vocabulary, self.width, self.hidden, encoder_layers, decoder_layers]
+                .map(|x| x as u128);
+        let attention = 4 * d * d + 4 * d + 2 * d;
+        let mlp = 2 * d * f + d + f + 2 * d;
+        let embeddings = (s + t * if self.tied { 1 } else { 2 }) * d;
+        embeddings + e * (attention + mlp) + n * (2 * attention + mlp) + 4 * d
+    }
+}
+
+/// Its own names.
+const NAMES: Names = Names { parts: &[], transposed: &[] };
+
+/// The model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transformer {
+    config: TransformerConfig,
+    /// E: [source vocabulary, D]
+    pub source: Embedding,
+    /// F: [target vocabulary, D]
+    pub target: Embedding,
+    /// The blocks that read.
+    pub encoder: Vec<Block<LayerNorm, Mlp>>,
+    /// Their last norm.
+    pub encoder_norm: LayerNorm,
+    /// The blocks that write.
+    pub decoder: Vec<Block<LayerNorm, Mlp>>,
+    /// Their last norm.
+    pub decoder_norm: LayerNorm,
+    /// What makes the predictions where F does not: [target vocabulary, D].
+    pub head: Option<Embedding>,
+    /// PE: [context, D]
+    positions: Array2<f32>,
+}
+
+parameters!(Transformer {
+    source: "source",
+    target: "target",
+    encoder: "encoder",
+    encoder_norm: "encoder_norm",
+    decoder: "decoder",
+    decoder_norm: "decoder_norm",
+    head: "head",
+});
+
+/// Sequences to read, filled up to the longest: [B·S] tokens and B lengths.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// [B·S]; what stands after the end of a sequence is not looked at.
+    pub tokens: &'a [u32],
+    /// The tokens of each sequence.
+    pub lengths: &'a [usize],
+}
+
+/// A sequence that is being written: what the decoder remembers of both.
+#[derive(Clone, Debug)]
+pub struct Writing {
+    memory: Vec<Memory>,
+    cross: Attention,
+    cache: Vec<KvCache>,
+    batch: usize,
+}
+
+impl Writing {
+    /// The number of tokens written so far.
+    pub fn len(&self) -> usize {
+        self.cache.first().map_or(0, KvCache::len)
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Goes on with these of the sequences, each as often as it is named: what a beam search does.
+    ///
+    /// # Errors
+    /// If there is no such sequence.
+    pub fn select(&mut self, sequences: &[usize]) -> Result<()> {
+        for cache in &mut self.cache {
+            *cache = cache.select(sequences)?;
+        }
+        Ok(())
+    }
+}
+
+/// What [`Transformer::backward`] needs.
+#[derive(Debug)]
+pub struct Saved {
+    source: Vec<u32>,
+    target: Vec<u32>,
+    dropout: Option<Dropout>,
+    encoder: stack::Saved<LayerNorm, Mlp>,
+    encoder_norm: layer_norm::Saved,
+    decoder: Vec<block::Saved<layer_norm::Saved, <Mlp as Layer>::Saved>>,
+    decoder_norm: layer_norm::Saved,
+    hidden: Array2<f32>,
+}
+
+impl Transformer {
+    /// A model that has learned nothing yet: Xavier's weights, embeddings of deviation 1/√D.
+    ///
+    /// # Errors
+    /// If the width does not divide by the number of heads.
+    pub fn new(config: &TransformerConfig, random: &mut Random) -> Result<Self> {
+        let &TransformerConfig { width, encoder_layers, decoder_layers, epsilon, .. } = config;
+        let deviation = 1.0 / (width.max(1) as f32).sqrt();
+        let mut table = |entries| Embedding { weight: random.normal((entries, width), deviation) };
+        let (source, target) = (table(config.source_vocabulary), table(config.target_vocabulary));
+        let head = (!config.tied).then(|| table(config.target_vocabulary));
+        let mut stack =
+            |layers, cross| (0..layers).map(|_| new_block(config, cross, random)).collect::<Result<Vec<_>>>();
+        Ok(Transformer {
+            config: *config,
+            source,
+            target,
+            encoder: stack(encoder_layers, false)?,
+            encoder_norm: LayerNorm::new(width, epsilon),
+            decoder: stack(decoder_layers, true)?,
+            decoder_norm: LayerNorm::new(width, epsilon),
+            head,
+            positions: positional_encoding(config.context, width),
+        })
+    }
+
+    /// The model of a checkpoint.
+    ///
+    /// # Errors
+    /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
+    pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
+        let config = TransformerConfig::read(checkpoint.config())?;
+        checkpoint.expect_parameters(config.parameters())?;
+        let mut model = Transformer::new(&config, &mut Random::zeros())?;
+        NAMES.load(checkpoint, &mut model)?;
+        Ok(model)
+    }
+
+    /// Saves it as a folder that [`load`](Transformer::load) reads.
+    ///
+    /// # Errors
+    /// If a file cannot be written; then nothing has changed.
+    pub fn save(&self, folder: &std::path::Path) -> Result<()> {
+        NAMES.save(folder, &self.config.write(), self)
+    }
+
+    /// Its sizes.
+    pub fn config(&self) -> &TransformerConfig {
+        &self.config
+    }
+
+    /// Reads: a vector for each token, [B·S, D].
+    ///
+    /// # Errors
+    /// [`Error::TokenId`] for a token outside the vocabulary, [`Error::Context`] for a sequence longer than the positions.
+    pub fn encode(&self, source: Batch, probe: &mut Probe) -> Result<Array2<f32>> {
+        let batch = source.lengths.len();
+        let x = self.embed(&self.source, source.tokens, batch, 0)?;
+        let x = stack::infer(&self.encoder, x, batch, (Kind::Encoder, &reading(source)), None, probe)?;
+        self.encoder_norm.infer(&x)
+    }
+
+    /// Begins to write, from what [`encode`](Transformer::encode) has read.
+    ///
+    /// # Errors
+    /// If `memory` is not what was read of `source`.
+    pub fn start(&self, source: Batch, memory: ArrayView2<f32>) -> Result<Writing> {
+        let batch = source.lengths.len();
+        let memory = (self.decoder.iter().filter_map(|block| block.cross.as_ref()))
+            .map(|cross| cross.layer.project_memory(memory, batch))
+            .collect::<Result<_>>()?;
+        let cache = self.decoder.iter().map(|block| block.attention.layer.cache(batch, 0)).collect();
+        Ok(Writing { memory, cross: reading(source), cache, batch })
+    }
+
+    /// Goes on writing: the scores of all tokens to come after each of `tokens` [B·T], which follow what was written before:
+    /// [B·T, V].
+    ///
+    /// # Errors
+    /// As [`encode`](Transformer::encode).
+    pub fn write(&self, tokens: &[u32], writing: &mut Writing, probe: &mut Probe) -> Result<Array2<f32>> {
+        let (batch, start) = (writing.batch, writing.len());
+        let mut x = self.embed(&self.target, tokens, batch, start)?;
+        let causal = Attention::new().mask(Mask::causal());
+        let Writing { memory, cross, cache, .. } = writing;
+        for (layer, block) in self.decoder.iter().enumerate() {
+            let other = Other { memory: &memory[layer], attention: cross };
+            let source = (Source::Cache(&mut cache[layer]), &causal);
+            x = block.infer(x, batch, source, Some(other), Site { kind: Kind::Decoder, layer }, probe)?;
+        }
+        self.output().logits(&self.decoder_norm.infer(&x)?)
+    }
+
+    fn output(&self) -> &Embedding {
+        self.head.as_ref().unwrap_or(&self.target)
+    }
+
+    /// √D·E + PE: [B·T, D].
+    fn embed(&self, table: &Embedding, tokens: &[u32], batch: usize, start: usize) -> Result<Array2<f32>> {
+        let length = tokens.len() / batch.max(1);
+        expect("the tokens of all sequences", &[batch * length], &[tokens.len()])?;
+        if start + length > self.config.context {
+            return Err(Error::Context { tokens: start + length, limit: self.config.context });
+        }
+        let mut x = table.forward(tokens)?;
+        let (positions, scale) =
+            (self.positions.slice(s![start..start + length, ..]), (self.config.width as f32).sqrt());
+        for mut sequence in x.axis_chunks_iter_mut(Axis(0), length.max(1)) {
+            sequence.zip_mut_with(&positions, |x, p| *x = *x * scale + p);
+        }
+        Ok(x)
+    }
+
+    /// logits: [B·T, V] for `target` [B·T], as they come before each token of it, and what [`backward`](Transformer::backward)
+    /// needs.
+    ///
+    /// # Errors
+    /// As [`encode`](Transformer::encode).
+    pub fn forward(&self, source: Batch, target: &[u32], drop: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
+        let batch = source.lengths.len();
+        let embed = |table, tokens, place| -> Result<ArcArray2<f32>> {
+            let mut x = self.embed(table, tokens, batch, 0)?;
+            dropout::at(drop, place).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+            Ok(x.into_shared())
+        };
+        let (reading, causal) = (reading(source), Attention::new().mask(Mask::causal()));
+        let x = embed(&self.source, source.tokens, 0)?;
+        let (x, encoder) = stack::forward(&self.encoder, x, batch, &reading, dropout::at(drop, 1))?;
+        let (memory, encoder_norm) = Layer::forward(&self.encoder_norm, &x)?;
+        let memory = memory.into_shared();
+        let mut x = embed(&self.target, target, 2)?;
+        let mut decoder = Vec::with_capacity(self.decoder.len());
+        for (layer, block) in self.decoder.iter().enumerate() {
+            let other = Encoded { memory: &memory, attention: &reading };
+            let drop = dropout::at(drop, 3 + layer as u64);
+            let (y, saved) = block.forward(&x, batch, &causal, Some(other), drop)?;
+            x = y;
+            decoder.push(saved);
+        }
+        let (hidden, decoder_norm) = Layer::forward(&self.decoder_norm, &x)?;
+        let logits = self.output().logits(&hidden)?;
+        let (source, target) = (source.tokens.to_vec(), target.to_vec());
+        let saved = Saved { source, target, dropout: drop, encoder, encoder_norm, decoder, decoder_norm, hidden };
+        Ok((logits, saved))
+    }
+
+    /// Adds the gradients of all parameters to `grad`; returns those of the heads.
+    ///
+    /// # Errors
+    /// If dlogits is not shaped like the logits.
+    pub fn backward(&self, saved: &Saved, dlogits: &Array2<f32>, grad: &mut Self) -> Result<HeadGradients> {
+        let dhidden = match (&self.head, &mut grad.head) {
+            (Some(head), Some(dhead)) => head.logits_backward(&saved.hidden, dlogits, dhead)?,
+            _ => self.target.logits_backward(&saved.hidden, dlogits, &mut grad.target)?,
+        };
+        let mut dx = self.decoder_norm.backward(&saved.decoder_norm, &dhidden, &mut grad.decoder_norm)?;
+        let (mut dmemory, mut dgates) = (None, HeadGradients::default());
+        for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
+            let gradients = block.backward(saved, dx, &mut grad.decoder[layer])?;
+            dgates.insert(Site { kind: Kind::Decoder, layer }, gradients.dgates);
+            dgates.extend(gradients.dcross_gates.map(|dgates| (Site { kind: Kind::Cross, layer }, dgates)));
+            block::collect(&mut dmemory, gradients.dmemory)?;
+            dx = gradients.dx;
+        }
+        self.embed_backward(&self.target, &saved.target, dx, dropout::at(saved.dropout, 2), &mut grad.target)?;
+        let Some(dmemory) = dmemory else { return Ok(dgates) };
+        let dx = self.encoder_norm.backward(&saved.encoder_norm, &dmemory, &mut grad.encoder_norm)?;
+        let kind = (Kind::Encoder, &mut dgates);
+        let dx = stack::backward(&self.encoder, &saved.encoder, dx, &mut grad.encoder, kind)?;
+        self.embed_backward(&self.source, &saved.source, dx, dropout::at(saved.dropout, 0), &mut grad.source)?;
+        Ok(dgates)
+    }
+
+    fn embed_backward(
+        &self,
+        table: &Embedding,
+        tokens: &[u32],
+        mut dx: Array2<f32>,
+        drop: Option<Dropout>,
+        grad: &mut Embedding,
+    ) -> Result<()> {
+        drop.map_or(Ok(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        dx *= (self.config.width as f32).sqrt();
+        table.backward(tokens, &dx, grad)
+    }
+}
+
+/// Attention to the sequence that is read: to all of it, and not beyond its end.
+fn reading(source: Batch) -> Attention {
+    Attention::new().mask(Mask::padding(source.lengths))
+}
+
+fn new_block(config: &TransformerConfig, cross: bool, random: &mut Random) -> Result<Block<LayerNorm, Mlp>> {
+    let &TransformerConfig { width, heads, hidden, activation, order, epsilon, .. } = config;
+    let norm = || LayerNorm::new(width, epsilon);
+    let mut attention = || -> Result<_> {
+        let (projection, output) = (Linear::xavier(width, 3 * width, random), Linear::xavier(width, width, random));
+        let layer = MultiHeadAttention::from_parts(Projection::Fused(projection), output, heads, heads)?;
+        Ok(Residual { norm: norm(), layer, order })
+    };
+    let (attention, cross) = (attention()?, cross.then(&mut attention).transpose()?);
+    let mlp =
+        Mlp { up: Linear::xavier(width, hidden, random), activation, down: Linear::xavier(hidden, width, random) };
+    Ok(Block { attention, cross, mlp: Residual { norm: norm(), layer: mlp, order } })
+}

@@ -1,0 +1,74 @@
+//! Watching a run, and meddling with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foveal::Attention;
+use ndarray::{Array2, ArrayView2, s};
+
+use super::{Capture, Head, LayerTrace, Site, Trace};
+use crate::Result;
+use crate::layer::{MultiHeadAttention, Source};
+
+/// What a run is watched with. Every attention of a model goes through it: what it is told to keep it keeps, and heads that
+/// are switched off say nothing: their output is 0 before W_o.
+///
+/// A probe follows a sequence token by token: runs that add to a cache add to its trace.
+#[derive(Clone, Debug, Default)]
+pub struct Probe {
+    capture: Capture,
+    off: BTreeSet<Head>,
+    /// What was kept, run by run.
+    kept: BTreeMap<Site, Vec<LayerTrace>>,
+}
+
+impl Probe {
+    /// Keeps these layers.
+    pub fn new(capture: Capture) -> Self {
+        Probe { capture, ..Probe::default() }
+    }
+
+    /// Switches these heads off.
+    #[must_use]
+    pub fn without(mut self, heads: impl IntoIterator<Item = Head>) -> Self {
+        self.off.extend(heads);
+        self
+    }
+
+    /// Forgets what was kept: the sequence begins anew.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+    }
+
+    /// What was attended to so far.
+    pub fn trace(&self) -> Trace {
+        self.clone().into_trace()
+    }
+
+    /// The same, at the end.
+    pub fn into_trace(self) -> Trace {
+        let layers = self.kept.into_iter().map(|(site, runs)| (site, LayerTrace::join(site.kind, runs)));
+        Trace { layers: layers.collect() }
+    }
+
+    /// Runs an attention layer: y [B·T, D] for x [B·T, D].
+    pub(crate) fn attend(
+        &mut self,
+        site: Site,
+        layer: &MultiHeadAttention,
+        x: ArrayView2<f32>,
+        batch: usize,
+        source: Source,
+        attention: &Attention,
+    ) -> Result<Array2<f32>> {
+        let mut attended = layer.attend(x, batch, source, attention)?;
+        let first = Head { site, head: 0 };
+        for off in self.off.range(first..Head { head: layer.heads(), ..first }) {
+            attended.forward.out.slice_mut(s![.., off.head, .., ..]).fill(0.0);
+        }
+        let y = layer.join(&attended)?;
+        if self.capture.wants(site.layer) {
+            self.kept.entry(site).or_default().push(LayerTrace::new(attended, layer.output.clone()));
+        }
+        Ok(y)
+    }
+}
