@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::checkpoint::Architecture;
-use crate::trace::Site;
+use crate::trace::{Head, Site};
 
 /// What can be wrong with a file, a configuration, a text or a call. Every variant says what was found, what was
 /// expected, and what to do.
@@ -128,6 +128,22 @@ pub enum Error {
         /// What can.
         fit: &'static str,
     },
+    /// The scores of the next token are no numbers to choose by.
+    Scores {
+        /// The first token whose score is NaN or +∞; none if there are no scores.
+        token: Option<usize>,
+    },
+    /// A head that the model does not have.
+    NoHead {
+        /// Which one.
+        head: Head,
+        /// The layers there are.
+        layers: usize,
+        /// The heads in each.
+        heads: usize,
+    },
+    /// Rollout of attention between two sequences, which has no past to roll out.
+    CrossRollout,
     /// A model lacks a part that the call needs.
     MissingPart {
         /// Which part.
@@ -230,6 +246,22 @@ impl fmt::Display for Error {
             }
             Error::Unfit { architecture, wanted, fit } => {
                 write!(f, "a model of the architecture {architecture} cannot {wanted}; take one of {fit}")
+            }
+            Error::Scores { token: Some(token) } => write!(
+                f,
+                "the model's score for token {token} is not a finite number; the weights are damaged, or of another model"
+            ),
+            Error::Scores { token: None } => write!(f, "there are no scores to choose a token by"),
+            Error::NoHead { head: Head { site: Site { kind, layer }, head }, layers, heads } => write!(
+                f,
+                "there is no head {head} in the {kind} attention of layer {layer}; there are {layers} layers of {heads} heads, \
+                 counted from 0"
+            ),
+            Error::CrossRollout => {
+                write!(
+                    f,
+                    "rollout follows a sequence through its layers; ask for encoder or decoder attention instead of cross"
+                )
             }
             Error::MissingPart { part, fit } => write!(f, "the checkpoint lacks {part}; take {fit}"),
             Error::PatchSize { image, patch } => {

@@ -2,8 +2,10 @@
 
 #![deny(unsafe_code)]
 
+pub mod analysis;
 pub mod checkpoint;
 mod error;
+pub mod generate;
 pub mod layer;
 pub mod model;
 pub mod tokenizer;

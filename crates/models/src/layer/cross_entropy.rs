@@ -18,7 +18,7 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
 use super::parallel::{self, contiguous, standard, values};
@@ -122,6 +122,13 @@ impl CrossEntropy {
             None => Ok(counting().count()),
         }
     }
+}
+
+/// ln p of every token, from its scores: x − lse(x).
+pub(crate) fn log_softmax(logits: ArrayView1<f32>) -> Array1<f32> {
+    let logits = logits.to_owned();
+    let lse = log_sum_exp(values(&logits));
+    logits - lse
 }
 
 /// ln Σ eˣ.

@@ -29,6 +29,7 @@ mod vector;
 
 pub use activation::Activation;
 pub use attended::{Attended, Memory, Source};
+pub(crate) use cross_entropy::log_softmax;
 pub use cross_entropy::{CrossEntropy, Loss};
 pub use dropout::Dropout;
 pub use embedding::Embedding;

@@ -54,6 +54,9 @@ pub struct Saved<N, L> {
     dropout: Option<Dropout>,
 }
 
+/// Rows [N, D], and what the way back needs.
+pub type With<S> = (ArcArray2<f32>, S);
+
 impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
     fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
         self.norm.visit(&join(prefix, "norm"), f);
@@ -99,7 +102,7 @@ impl<N: Layer, L> Residual<N, L> {
         x: &ArcArray2<f32>,
         dropout: Option<Dropout>,
         f: impl FnOnce(&L, &ArcArray2<f32>) -> Result<(Array2<f32>, S), Error>,
-    ) -> Result<(ArcArray2<f32>, Saved<N::Saved, S>), Error> {
+    ) -> Result<With<Saved<N::Saved, S>>, Error> {
         let sum = |mut y: Array2<f32>| {
             dropout.map_or(Ok(()), |dropout| dropout::apply(dropout, &mut y))?;
             add(&mut y, x)?;

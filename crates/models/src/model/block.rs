@@ -108,7 +108,7 @@ impl<N: Layer, M: Layer> Block<N, M> {
         attention: &Attention,
         other: Option<Encoded>,
         drop: Option<Dropout>,
-    ) -> Result<(ArcArray2<f32>, Saved<N::Saved, M::Saved>)> {
+    ) -> Result<residual::With<Saved<N::Saved, M::Saved>>> {
         let with_dropout = |attention: &Attention, place| match dropout::at(drop, place) {
             Some(Dropout { probability, seed }) => attention.clone().dropout(probability, seed),
             None => attention.clone(),

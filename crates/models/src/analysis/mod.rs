@@ -1,0 +1,41 @@
+//! What can be said about the attention of a run, all from its [`Trace`](crate::Trace).
+//!
+//! Weights are not causes: a head that looks at a token need not have changed the answer by it. [`norms`] weigh in what is
+//! looked up, [`ablation`] asks what happens without a head, and [`importance`] what happens with a little less of it.
+
+pub mod ablation;
+pub mod importance;
+pub mod norms;
+pub mod report;
+mod rollout;
+pub mod scores;
+mod top;
+pub mod words;
+
+pub use self::ablation::ablate;
+pub use self::importance::importance;
+pub use self::report::{Repeated, report};
+pub use self::rollout::rollout;
+pub use self::scores::{HeadScores, Sink, head_scores};
+pub use self::top::{Link, top};
+
+use std::ops::Range;
+
+use crate::Result;
+use crate::trace::LayerTrace;
+
+/// Rows of weights that are looked at together: 256 of 16,384 keys are 16 MiB.
+const ROWS: usize = 256;
+
+/// The weights of a head, some rows at a time, so that long texts need no n × n memory.
+fn by_rows(
+    layer: &LayerTrace,
+    (sequence, head): (usize, usize),
+    mut look: impl FnMut(Range<usize>, ndarray::Array2<f32>),
+) -> Result<()> {
+    for start in (0..layer.queries()).step_by(ROWS) {
+        let rows = start..(start + ROWS).min(layer.queries());
+        look(rows.clone(), layer.tile(sequence, head, rows, 0..layer.keys())?);
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Writing on: a language model, its cache, and the choice of the next token.
+//!
+//! ```
+//! use foveal_models::generate::{Choice, Session, Writing};
+//! use foveal_models::layer::Random;
+//! use foveal_models::model::{Gpt2, Gpt2Config};
+//!
+//! let model = Gpt2::new(&Gpt2Config::nano(), &mut Random::new(1))?;
+//! let mut session = Session::new(&model);
+//! let writing = Writing { most: 8, choice: Choice::Greedy, ..Writing::default() };
+//! for token in session.generate(&[3, 1, 4], writing)? {
+//!     print!("{} ", token?); // as it comes
+//! }
+//! assert_eq!(session.tokens().len(), 3 + 8);
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+
+mod sampler;
+
+use foveal::KvCache;
+use ndarray::{Array1, Axis, s};
+
+pub use self::sampler::{Choice, Sampler, Sampling};
+use crate::checkpoint::Checkpoint;
+use crate::model::LanguageModel;
+use crate::model::language::rewind;
+use crate::trace::{Probe, Trace};
+use crate::{Error, Result, Tokenizer};
+
+/// What happens when a text outgrows the model's context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// [`Error::Context`].
+    #[default]
+    Refuse,
+    /// The window slides: the model forgets the older half of what it saw and reads the newer half again.
+    Slide,
+}
+
+/// A text that a model reads and writes, token by token.
+#[derive(Clone)]
+pub struct Session<'m> {
+    model: &'m dyn LanguageModel,
+    cache: Vec<KvCache>,
+    probe: Probe,
+    overflow: Overflow,
+    tokens: Vec<u32>,
+    /// The first token that the model still sees.
+    first: usize,
+}
+
+impl<'m> Session<'m> {
+    /// An empty text.
+    pub fn new(model: &'m dyn LanguageModel) -> Self {
+        let (cache, probe) = (model.cache(1, 0), Probe::default());
+        Session { model, cache, probe, overflow: Overflow::Refuse, tokens: Vec::new(), first: 0 }
+    }
+
+    /// Watches it with a probe. Meant for an empty text.
+    #[must_use]
+    pub fn watched_by(self, probe: Probe) -> Self {
+        Session { probe, ..self }
+    }
+
+    /// What happens when the text outgrows the context.
+    #[must_use]
+    pub fn on_overflow(self, overflow: Overflow) -> Self {
+        Session { overflow, ..self }
+    }
+
+    /// All tokens so far.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// The first token that the model still sees: 0 until the window slides.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// What was attended to, from token [`first`](Session::first) on.
+    pub fn trace(&self) -> Trace {
+        self.probe.trace()
+    }
+
+    /// Reads on. The scores of all tokens to come next: \[V\].
+    ///
+    /// # Errors
+    /// [`Error::TooShort`] for no tokens, [`Error::TokenId`] for one outside the vocabulary, [`Error::Context`] for more than
+    /// the model can see. The text is then what it was before.
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<Array1<f32>> {
+        if tokens.is_empty() {
+            return Err(Error::TooShort { tokens: 0, least: 1 });
+        }
+        let limit = self.model.shape().context;
+        let seen = self.tokens.len() - self.first + tokens.len();
+        if seen > limit {
+            match self.overflow {
+                Overflow::Refuse => return Err(Error::Context { tokens: seen, limit }),
+                Overflow::Slide => return self.slide(tokens, limit),
+            }
+        }
+        let logits = self.read(tokens)?;
+        self.tokens.extend_from_slice(tokens);
+        Ok(logits)
+    }
+
+    /// Starts anew from the newer half of what the model could see. A text longer than that, come at once, keeps its end.
+    fn slide(&mut self, tokens: &[u32], limit: usize) -> Result<Array1<f32>> {
+        let all = [&self.tokens[..], tokens].concat();
+        let first = all.len() - limit.div_ceil(2).max(tokens.len().min(limit));
+        self.cache = self.model.cache(1, limit);
+        self.probe.clear();
+        let logits = self.read(&all[first..])?;
+        (self.tokens, self.first) = (all, first);
+        Ok(logits)
+    }
+
+    fn read(&mut self, tokens: &[u32]) -> Result<Array1<f32>> {
+        let Session { model, cache, probe, .. } = self;
+        // Within the pool, so that no step of the model has to be handed over to it.
+        let mut logits = Err(Error::TooShort { tokens: 0, least: 1 });
+        rayon::scope(|_| {
+            logits = model.infer(tokens, 1, Some(cache), probe).and_then(|hidden| {
+                let last = hidden.slice(s![hidden.nrows() - 1.., ..]);
+                Ok(model.logits(last)?.index_axis_move(Axis(0), 0))
+            });
+        });
+        logits.inspect_err(|_| rewind(&mut self.cache))
+    }
+
+    /// Reads `prompt` and writes on.
+    ///
+    /// # Errors
+    /// As [`feed`](Session::feed); also if the options of the choice make no sense.
+    pub fn generate(&mut self, prompt: &[u32], writing: Writing) -> Result<Generation<'_, 'm>> {
+        let sampler = Sampler::new(writing.choice, writing.seed)?;
+        let logits = self.feed(prompt)?;
+        Ok(Generation { session: self, sampler, logits, stop: writing.stop, left: writing.most, end: None })
+    }
+}
+
+/// How to write on.
+#[derive(Clone, Debug)]
+pub struct Writing {
+    /// How many tokens at most.
+    pub most: usize,
+    /// How the next token is chosen.
+    pub choice: Choice,
+    /// What the choice is random by.
+    pub seed: u64,
+    /// Tokens that end the text; they are not part of it.
+    pub stop: Vec<u32>,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        Writing { most: 128, choice: Choice::default(), seed: 0, stop: Vec::new() }
+    }
+}
+
+/// Why no more tokens come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// There are as many as were asked for.
+    Length,
+    /// The model wrote a token that ends the text.
+    Stop(u32),
+    /// An error came instead of a token.
+    Failed,
+}
+
+/// Tokens as they come: an iterator. Each is part of the session's text when it is handed out.
+pub struct Generation<'s, 'm> {
+    session: &'s mut Session<'m>,
+    sampler: Sampler,
+    logits: Array1<f32>,
+    stop: Vec<u32>,
+    left: usize,
+    end: Option<End>,
+}
+
+impl Generation<'_, '_> {
+    /// Why no more tokens come, once none do.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    fn step(&mut self) -> Result<Option<u32>> {
+        let token = self.sampler.choose(&self.logits)?;
+        if self.stop.contains(&token) {
+            self.end = Some(End::Stop(token));
+            return Ok(None);
+        }
+        self.logits = self.session.feed(&[token])?;
+        self.left -= 1;
+        Ok(Some(token))
+    }
+}
+
+impl Iterator for Generation<'_, '_> {
+    type Item = Result<u32>;
+
+    fn next(&mut self) -> Option<Result<u32>> {
+        if self.end.is_some() {
+            return None;
+        }
+        if self.left == 0 {
+            self.end = Some(End::Length);
+            return None;
+        }
+        self.step().inspect_err(|_| self.end = Some(End::Failed)).transpose()
+    }
+}
+
+/// The tokens that end a text, by a checkpoint's configuration, which may name several, and its tokenizer.
+pub fn stop_tokens(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Vec<u32> {
+    let configured = checkpoint.config().get("eos_token_id");
+    let ids =
+        configured.into_iter().flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+    let mut stop: Vec<u32> = ids.filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect();
+    stop.extend(tokenizer.special().eos);
+    stop.sort_unstable();
+    stop.dedup();
+    stop
+}

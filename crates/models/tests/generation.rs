@@ -1,0 +1,131 @@
+//! Generation: the cache, the limits of the context, the trace of what was written.
+
+use foveal_models::Error;
+use foveal_models::generate::{Choice, End, Overflow, Sampling, Session, Writing};
+use foveal_models::layer::{Parameters, Random};
+use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig};
+use foveal_models::trace::{Capture, Kind, Probe};
+use ndarray::{Array1, Axis};
+
+fn gpt2(context: usize) -> Gpt2 {
+    let config = Gpt2Config { vocabulary: 23, context, width: 24, heads: 3, layers: 2, ..Gpt2Config::nano() };
+    let mut model = Gpt2::new(&config, &mut Random::new(9)).unwrap();
+    model.visit_mut("", &mut |_, mut parameter| parameter.mapv_inplace(|x| if x == 1.0 { x } else { 8.0 * x }));
+    model
+}
+
+fn llama() -> Llama {
+    let config = LlamaConfig { vocabulary: 23, context: 40, width: 24, head_dim: 6, ..LlamaConfig::nano() };
+    let mut model = Llama::new(&config, &mut Random::new(9)).unwrap();
+    model.visit_mut("", &mut |_, mut parameter| parameter.mapv_inplace(|x| if x == 1.0 { x } else { 8.0 * x }));
+    model
+}
+
+/// The scores after the last token, from a run without a cache.
+fn scores(model: &dyn LanguageModel, tokens: &[u32]) -> Array1<f32> {
+    let hidden = model.infer(tokens, 1, None, &mut Probe::default()).unwrap();
+    model.logits(hidden.view()).unwrap().index_axis_move(Axis(0), tokens.len() - 1)
+}
+
+fn best(scores: &Array1<f32>) -> u32 {
+    (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap() as u32
+}
+
+fn near(a: &Array1<f32>, b: &Array1<f32>) -> bool {
+    a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-4)
+}
+
+#[test]
+fn with_a_cache_it_writes_what_it_would_without() {
+    let (gpt2, llama) = (gpt2(40), llama());
+    for model in [&gpt2 as &dyn LanguageModel, &llama] {
+        let mut session = Session::new(model);
+        let writing = Writing { most: 20, ..Writing::default() };
+        let written: Vec<u32> = session.generate(&[5, 3, 8], writing).unwrap().map(Result::unwrap).collect();
+        let mut tokens = vec![5, 3, 8];
+        for token in written {
+            assert_eq!(token, best(&scores(model, &tokens)));
+            tokens.push(token);
+        }
+        assert_eq!(session.tokens(), tokens);
+    }
+}
+
+#[test]
+fn the_trace_of_a_text_written_token_by_token_is_that_of_the_whole() {
+    let (gpt2, llama) = (gpt2(40), llama());
+    for model in [&gpt2 as &dyn LanguageModel, &llama] {
+        let mut session = Session::new(model).watched_by(Probe::new(Capture::Layers(vec![1])));
+        session.generate(&[5, 3, 8, 1], Writing { most: 9, ..Writing::default() }).unwrap().for_each(drop);
+        let mut probe = Probe::new(Capture::All);
+        model.infer(session.tokens(), 1, None, &mut probe).unwrap();
+        let (parts, whole) = (session.trace(), probe.into_trace());
+        assert!(matches!(parts.layer(Kind::Decoder, 0), Err(Error::NotCaptured { .. })));
+        let (parts, whole) = (parts.layer(Kind::Decoder, 1).unwrap(), whole.layer(Kind::Decoder, 1).unwrap());
+        assert_eq!((parts.queries(), parts.keys()), (13, 13));
+        for head in 0..parts.heads() {
+            let (a, b) = (parts.weights(0, head).unwrap(), whole.weights(0, head).unwrap());
+            assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_context_is_an_error_or_the_window_slides() {
+    let model = gpt2(16);
+    let long: Vec<u32> = (0..17).map(|i| i % 23).collect();
+    let mut session = Session::new(&model);
+    assert!(matches!(session.feed(&long), Err(Error::Context { tokens: 17, limit: 16 })));
+    assert!(session.tokens().is_empty(), "nothing was read");
+    let mut generation = session.generate(&long[..10], Writing { most: 50, ..Writing::default() }).unwrap();
+    let written: Vec<_> = generation.by_ref().collect();
+    assert_eq!(generation.end(), Some(End::Failed));
+    assert!(matches!(written.last(), Some(Err(Error::Context { tokens: 17, limit: 16 }))) && written.len() == 7);
+
+    let mut session = Session::new(&model).on_overflow(Overflow::Slide).watched_by(Probe::new(Capture::All));
+    let mut generation = session.generate(&long[..10], Writing { most: 50, ..Writing::default() }).unwrap();
+    assert_eq!(generation.by_ref().filter(Result::is_ok).count(), 50);
+    assert_eq!(generation.end(), Some(End::Length));
+    // Whatever has slid, the next scores are those of the window by itself.
+    let first = session.first();
+    let window = session.tokens()[first..].to_vec();
+    assert!(first > 0 && window.len() <= 16);
+    assert_eq!(session.trace().layer(Kind::Decoder, 0).unwrap().queries(), window.len());
+    let next = session.feed(&[7]).unwrap();
+    let window = [&session.tokens()[session.first()..]].concat();
+    assert!(near(&next, &scores(&model, &window)));
+    // A text longer than the context, at once: its end.
+    let mut session = Session::new(&model).on_overflow(Overflow::Slide);
+    assert!(near(&session.feed(&long).unwrap(), &scores(&model, &long[1..])));
+}
+
+#[test]
+fn chance_is_the_same_for_a_seed_and_stop_tokens_stop() {
+    let model = gpt2(64);
+    let write = |seed, stop: Vec<u32>| {
+        let sampling = Sampling { temperature: 1.5, top_k: Some(10), top_p: Some(0.95) };
+        let writing = Writing { most: 30, choice: Choice::Sample(sampling), seed, stop };
+        let mut session = Session::new(&model);
+        let mut generation = session.generate(&[1, 2], writing).unwrap();
+        let written: Vec<u32> = generation.by_ref().map(Result::unwrap).collect();
+        (written, generation.end().unwrap())
+    };
+    let (tokens, end) = write(4, vec![]);
+    assert_eq!((tokens.len(), end), (30, End::Length));
+    assert_eq!(write(4, vec![]).0, tokens);
+    assert_ne!(write(5, vec![]).0, tokens);
+    let stop = tokens[7];
+    let at = tokens.iter().position(|token| *token == stop).unwrap();
+    assert_eq!(write(4, vec![stop]), (tokens[..at].to_vec(), End::Stop(stop)));
+}
+
+#[test]
+fn a_failed_read_leaves_the_text_as_it_was() {
+    let model = gpt2(32);
+    let mut session = Session::new(&model);
+    session.feed(&[1, 2, 3]).unwrap();
+    assert!(matches!(session.feed(&[4, 23]), Err(Error::TokenId { id: 23, vocabulary: 23 })));
+    assert!(matches!(session.feed(&[]), Err(Error::TooShort { .. })));
+    let next = session.feed(&[4]).unwrap();
+    assert!(near(&next, &scores(&model, &[1, 2, 3, 4])));
+}
