@@ -144,6 +144,17 @@ pub enum Error {
     },
     /// Rollout of attention between two sequences, which has no past to roll out.
     CrossRollout,
+    /// The loss or a gradient is no longer a finite number.
+    Diverged {
+        /// In which step, counted from 1.
+        step: usize,
+        /// The loss.
+        loss: f32,
+        /// The norm of all gradients together.
+        gradient: f32,
+        /// The learning rate.
+        learning_rate: f32,
+    },
     /// A model lacks a part that the call needs.
     MissingPart {
         /// Which part.
@@ -263,6 +274,12 @@ impl fmt::Display for Error {
                     "rollout follows a sequence through its layers; ask for encoder or decoder attention instead of cross"
                 )
             }
+            Error::Diverged { step, loss, gradient, learning_rate } => write!(
+                f,
+                "training broke down in step {step}: the loss is {loss} and the norm of its gradient {gradient}, at a learning \
+                 rate of {learning_rate}; the model is as before this step. Take a smaller learning rate, a longer warm-up, or \
+                 clip the gradients"
+            ),
             Error::MissingPart { part, fit } => write!(f, "the checkpoint lacks {part}; take {fit}"),
             Error::PatchSize { image, patch } => {
                 write!(f, "images of {image} pixels cannot be cut into patches of {patch}; take a divisor of {image}")

@@ -10,6 +10,7 @@ pub mod layer;
 pub mod model;
 pub mod tokenizer;
 pub mod trace;
+pub mod train;
 
 pub use checkpoint::{Architecture, Checkpoint, Config, Dtype, Tensor};
 pub use error::Error;

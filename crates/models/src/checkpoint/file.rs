@@ -1,5 +1,5 @@
-//! The one place where memory is mapped. The bytes of a checkpoint are read from the page cache as they are needed;
-//! nothing is copied on opening.
+//! The bytes of a checkpoint: of a file, which is mapped here and nowhere else, or of the program itself. They are read from
+//! the page cache as they are needed; nothing is copied on opening.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,13 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct MappedFile {
     path: PathBuf,
-    map: Arc<Mmap>,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Debug)]
+enum Bytes {
+    Mapped(Arc<Mmap>),
+    Embedded(&'static [u8]),
 }
 
 impl MappedFile {
@@ -29,7 +35,12 @@ impl MappedFile {
         // the file meanwhile. Saving in this crate keeps it: it renames a new file over the old name, and a mapping of
         // the old one stays whole.
         let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        Ok(MappedFile { path: path.to_path_buf(), map: Arc::new(map) })
+        Ok(MappedFile { path: path.to_path_buf(), bytes: Bytes::Mapped(Arc::new(map)) })
+    }
+
+    /// Bytes that are part of the program; `name` is what errors call them.
+    pub(crate) fn embedded(name: &str, bytes: &'static [u8]) -> Self {
+        MappedFile { path: name.into(), bytes: Bytes::Embedded(bytes) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -37,7 +48,10 @@ impl MappedFile {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Embedded(bytes) => bytes,
+        }
     }
 
     /// The error of this file: `at` names the part, `problem` what is wrong with it.

@@ -35,7 +35,8 @@ pub use self::config::Config;
 pub use self::dtype::Dtype;
 use self::file::MappedFile;
 pub use self::hub::{Hub, resolve};
-pub use self::save::save;
+pub(crate) use self::save::save_tensors;
+pub use self::save::{save, save_as, write_whole};
 use self::tensor::Order;
 pub use self::tensor::Tensor;
 use crate::{Error, Result};
@@ -48,6 +49,8 @@ pub struct Checkpoint {
     files: Vec<MappedFile>,
     tensors: BTreeMap<String, Entry>,
     gguf: Option<gguf::Metadata>,
+    /// What a safetensors file says about itself.
+    about: BTreeMap<String, String>,
 }
 
 /// Where a tensor is.
@@ -75,7 +78,7 @@ impl Checkpoint {
             Checkpoint::open_folder(path)
         } else if extension == Some("safetensors") {
             let config = Config::read(&path.with_file_name("config.json"))?;
-            Checkpoint::from_files(path, config, [(path.to_path_buf(), None)])
+            Checkpoint::from_files(path, config, [(MappedFile::open(path)?, None)])
         } else if extension == Some("gguf") || begins_as_gguf(path) {
             Checkpoint::open_gguf(path)
         } else {
@@ -95,10 +98,11 @@ impl Checkpoint {
         }
         let config = Config::read(&config)?;
         if whole.exists() {
-            Checkpoint::from_files(folder, config, [(whole, None)])
+            Checkpoint::from_files(folder, config, [(MappedFile::open(&whole)?, None)])
         } else if index.exists() {
             let shards = safetensors::shards(&index)?;
-            Checkpoint::from_files(folder, config, shards.into_iter().map(|(path, names)| (path, Some(names))))
+            let open = |(path, names): (PathBuf, _)| Ok((MappedFile::open(&path)?, Some(names)));
+            Checkpoint::from_files(folder, config, shards.into_iter().map(open).collect::<Result<Vec<_>>>()?)
         } else {
             let missing = match folder.join("pytorch_model.bin").exists() {
                 true => "it has its weights as pytorch_model.bin; save them as safetensors with transformers",
@@ -108,16 +112,39 @@ impl Checkpoint {
         }
     }
 
-    /// Opens the files, each with the tensors that an index says it holds, if there is one.
+    /// A checkpoint that is part of the program: the bytes of its `config.json` and `model.safetensors`. `name` is what
+    /// errors call it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn embedded(name: &str, config: &[u8], weights: &'static [u8]) -> Result<Self> {
+        let config = Config::from_json(name, config)?;
+        Checkpoint::from_files(Path::new(name), config, [(MappedFile::embedded(name, weights), None)])
+    }
+
+    /// The tensors of one safetensors file that is no model.
+    pub(crate) fn of_tensors(path: &Path) -> Result<Self> {
+        let config = Config::new(path, serde_json::Map::new());
+        Checkpoint::from_files(path, config, [(MappedFile::open(path)?, None)])
+    }
+
+    /// Reads the files, each with the tensors that an index says it holds, if there is one.
     fn from_files(
         path: &Path,
         config: Config,
-        files: impl IntoIterator<Item = (PathBuf, Option<Vec<String>>)>,
+        files: impl IntoIterator<Item = (MappedFile, Option<Vec<String>>)>,
     ) -> Result<Self> {
-        let mut checkpoint =
-            Checkpoint { path: path.to_path_buf(), config, files: Vec::new(), tensors: BTreeMap::new(), gguf: None };
-        for (path, expected) in files {
-            let (file, infos) = safetensors::open(&path)?;
+        let mut checkpoint = Checkpoint {
+            path: path.to_path_buf(),
+            config,
+            files: Vec::new(),
+            tensors: BTreeMap::new(),
+            gguf: None,
+            about: BTreeMap::new(),
+        };
+        for (file, expected) in files {
+            let (infos, about) = safetensors::read(&file)?;
+            checkpoint.about.extend(about);
             let number = checkpoint.files.len();
             for safetensors::Info { name, shape, dtype, range } in infos {
                 let entry = Entry { file: number, range, dtype, shape, order: Order::Same };
@@ -141,6 +168,7 @@ impl Checkpoint {
             files: vec![file.clone()],
             tensors: BTreeMap::new(),
             gguf: Some(metadata),
+            about: BTreeMap::new(),
         };
         for named in tensors {
             let gguf::Info { name, shape, dtype, range } = named.info;
@@ -171,6 +199,11 @@ impl Checkpoint {
     /// The model's configuration.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What a safetensors file says about itself under a key.
+    pub(crate) fn about(&self, key: &str) -> Option<&str> {
+        self.about.get(key).map(String::as_str)
     }
 
     /// The kind of model.

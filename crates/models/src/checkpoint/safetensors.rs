@@ -28,10 +28,9 @@ pub(super) struct Info {
     pub(super) range: Range<usize>,
 }
 
-/// The tensors of one file.
-pub(super) fn open(path: &Path) -> Result<(MappedFile, Vec<Info>)> {
-    let file = MappedFile::open(path)?;
-    check_keys(&file)?;
+/// The tensors of one file, and what it says about itself.
+pub(super) fn read(file: &MappedFile) -> Result<(Vec<Info>, BTreeMap<String, String>)> {
+    check_keys(file)?;
     let (header, metadata) = SafeTensors::read_metadata(file.bytes()).map_err(|error| {
         let at = match &error {
             safetensors::SafeTensorError::InvalidOffset(name) => format!("offsets of tensor {name}"),
@@ -47,7 +46,8 @@ pub(super) fn open(path: &Path) -> Result<(MappedFile, Vec<Info>)> {
         range: data + info.data_offsets.0..data + info.data_offsets.1,
     });
     let infos = infos.collect();
-    Ok((file, infos))
+    let about = metadata.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+    Ok((infos, about.collect()))
 }
 
 /// What is looked at of each entry before the `safetensors` crate looks at the rest.

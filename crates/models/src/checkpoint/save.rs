@@ -10,6 +10,7 @@ use ndarray::ArrayViewD;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
+use super::Dtype;
 use crate::{Error, Result};
 
 /// Saves a model as Hugging Face does: `config.json` and `model.safetensors` (f32) in `folder`, which is made if it is
@@ -34,22 +35,60 @@ pub fn save<'a, S: Into<String>>(
     config: &Map<String, Value>,
     tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
 ) -> Result<()> {
+    save_as(folder, config, tensors, Dtype::F32)
+}
+
+/// The same with numbers of type F32, F16 or BF16.
+///
+/// # Errors
+/// As [`save`]; also for another type.
+pub fn save_as<'a, S: Into<String>>(
+    folder: &Path,
+    config: &Map<String, Value>,
+    tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
+    dtype: Dtype,
+) -> Result<()> {
     let io = |source| Error::Io { path: folder.to_path_buf(), source };
     fs::create_dir_all(folder).map_err(io)?;
-    let weights = written(folder, |file| write_tensors(tensors, file))?;
+    let weights = written(folder, |file| write_tensors(tensors, &[], dtype, file))?;
     let config = written(folder, |file| {
         serde_json::to_writer_pretty(&mut *file, config).map_err(std::io::Error::from)?;
         file.write_all(b"\n")
     })?;
     // Both are on the disk; what is left is to give them their names. The configuration comes last: a reader that finds
     // a new folder half made finds no checkpoint, not a wrong one.
-    for (file, name) in [(weights, "model.safetensors"), (config, "config.json")] {
-        let path = folder.join(name);
-        file.persist(&path).map_err(|error| Error::Io { path, source: error.error })?;
-    }
+    persist(weights, &folder.join("model.safetensors"))?;
+    persist(config, &folder.join("config.json"))
+}
+
+/// One file of tensors, with what it says about itself.
+pub(crate) fn save_tensors<'a, S: Into<String>>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
+    about: &[(String, String)],
+) -> Result<()> {
+    write_whole(path, |file| write_tensors(tensors, about, Dtype::F32, file))
+}
+
+/// Writes a file, whole or not at all; its folder is made if it is not there.
+///
+/// # Errors
+/// If it cannot be written; what was there before is then still there.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.to_path_buf(), source })?;
+    persist(written(folder, |file| write(file))?, path)
+}
+
+/// Gives a file its name, and the name to the disk.
+fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
+    file.persist(path).map_err(|error| Error::Io { path: path.to_path_buf(), source: error.error })?;
     // The names are part of the folder, and reach the disk with it.
     #[cfg(unix)]
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| Error::Io { path: folder.to_path_buf(), source })?;
+    }
     Ok(())
 }
 
@@ -74,10 +113,18 @@ fn written(folder: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> std::io::
 
 /// The header by the `safetensors` crate, the numbers one tensor at a time, so that no second copy of the model is
 /// made.
-fn write_tensors<'a, S: Into<String>>(
+fn write_tensors<'a, S: Into<String>, W: Write + ?Sized>(
     tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
-    file: &mut impl Write,
+    about: &[(String, String)],
+    dtype: Dtype,
+    file: &mut W,
 ) -> std::io::Result<()> {
+    let (kind, size) = match dtype {
+        Dtype::F32 => (safetensors::Dtype::F32, 4),
+        Dtype::F16 => (safetensors::Dtype::F16, 2),
+        Dtype::BF16 => (safetensors::Dtype::BF16, 2),
+        other => return Err(std::io::Error::other(format!("weights are saved as F32, F16 or BF16, not as {other}"))),
+    };
     let mut tensors: Vec<(String, ArrayViewD<'a, f32>)> = tensors.into_iter().map(|(n, t)| (n.into(), t)).collect();
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
     if let Some(pair) = tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -86,14 +133,11 @@ fn write_tensors<'a, S: Into<String>>(
     let mut end = 0;
     let infos = tensors.iter().map(|(name, tensor)| {
         let start = end;
-        end += 4 * tensor.len();
+        end += size * tensor.len();
         let shape = tensor.shape().to_vec();
-        (
-            name.clone(),
-            safetensors::tensor::TensorInfo { dtype: safetensors::Dtype::F32, shape, data_offsets: (start, end) },
-        )
+        (name.clone(), safetensors::tensor::TensorInfo { dtype: kind, shape, data_offsets: (start, end) })
     });
-    let about = [("format".to_owned(), "pt".to_owned())].into();
+    let about = [("format".to_owned(), "pt".to_owned())].into_iter().chain(about.iter().cloned()).collect();
     let header = safetensors::tensor::Metadata::new(Some(about), infos.collect()).map_err(std::io::Error::other)?;
     let mut header = serde_json::to_vec(&header)?;
     header.resize(header.len().next_multiple_of(8), b' ');
@@ -104,7 +148,11 @@ fn write_tensors<'a, S: Into<String>>(
         let numbers = tensor.as_slice().map_or_else(|| Cow::Owned(tensor.iter().copied().collect()), Cow::Borrowed);
         for chunk in numbers.chunks(1 << 16) {
             bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes()));
+            match dtype {
+                Dtype::F16 => bytes.extend(chunk.iter().flat_map(|x| half::f16::from_f32(*x).to_le_bytes())),
+                Dtype::BF16 => bytes.extend(chunk.iter().flat_map(|x| half::bf16::from_f32(*x).to_le_bytes())),
+                _ => bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes())),
+            }
             file.write_all(&bytes)?;
         }
     }

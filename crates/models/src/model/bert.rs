@@ -75,6 +75,10 @@ impl BertConfig {
     }
 
     fn read(config: &Config, guesses: bool) -> Result<Self> {
+        let positions = config.text_or("position_embedding_type", "absolute")?;
+        if positions != "absolute" {
+            return Err(config.error("position_embedding_type", "absolute", positions));
+        }
         Ok(BertConfig {
             vocabulary: config.size("vocab_size")?,
             context: config.size_or("max_position_embeddings", 512)?,

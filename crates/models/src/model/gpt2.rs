@@ -11,7 +11,7 @@ use super::block::Block;
 use super::language::{HeadGradients, LanguageModel, Shape, Trained};
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, dropout,
     layer_norm, parameters,
@@ -89,6 +89,11 @@ impl Gpt2Config {
 
     fn read(config: &Config) -> Result<Self> {
         let width = config.size("n_embd")?;
+        for (key, computed) in [("scale_attn_weights", true), ("scale_attn_by_inverse_layer_idx", false)] {
+            if config.flag_or(key, computed)? != computed {
+                return Err(config.error(key, computed.to_string(), !computed));
+            }
+        }
         Ok(Gpt2Config {
             vocabulary: config.size("vocab_size")?,
             context: config.size_or("n_positions", 1024)?,
@@ -219,12 +224,12 @@ impl Gpt2 {
         Ok(model)
     }
 
-    /// Saves it as a folder that [`load`](Gpt2::load) and Hugging Face's `GPT2LMHeadModel` read.
+    /// Saves it as a folder that [`load`](Gpt2::load) and Hugging Face's `GPT2LMHeadModel` read, its numbers as F32, F16 or BF16.
     ///
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
-    pub fn save(&self, folder: &std::path::Path) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self)
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        NAMES.save(folder, &self.config.write(), self, dtype)
     }
 
     /// Its sizes.

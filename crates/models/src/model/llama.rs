@@ -12,7 +12,7 @@ use super::block::Block;
 use super::language::{HeadGradients, LanguageModel, Shape, Trained};
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, GatedMlp, Layer, Linear, MultiHeadAttention, NormOrder, Projection, Random, Residual,
     RmsNorm, parameters, rms_norm,
@@ -276,12 +276,12 @@ impl Llama {
         Ok(model)
     }
 
-    /// Saves it as a folder that [`load`](Llama::load) and Hugging Face's `LlamaForCausalLM` read.
+    /// Saves it as a folder that [`load`](Llama::load) and Hugging Face's `LlamaForCausalLM` read, its numbers as F32, F16 or BF16.
     ///
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
-    pub fn save(&self, folder: &std::path::Path) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self)
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        NAMES.save(folder, &self.config.write(), self, dtype)
     }
 
     /// Its sizes.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::Result;
-use crate::checkpoint::{Checkpoint, Config, save};
+use crate::checkpoint::{Checkpoint, Config, Dtype, save_as};
 use crate::layer::{Activation, Parameters};
 
 /// How the names of a model's parameters become those of its checkpoint.
@@ -45,14 +45,14 @@ impl Names {
     }
 
     /// Saves a model with its configuration, whole or not at all.
-    pub fn save(&self, folder: &Path, config: &Value, model: &impl Parameters) -> Result<()> {
+    pub fn save(&self, folder: &Path, config: &Value, model: &impl Parameters, dtype: Dtype) -> Result<()> {
         let mut tensors = Vec::new();
         model.visit("", &mut |ours, parameter| {
             let name = self.theirs(ours);
             let parameter = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
             tensors.push((name, parameter));
         });
-        save(folder, config.as_object().expect("a configuration is an object"), tensors)
+        save_as(folder, config.as_object().expect("a configuration is an object"), tensors, dtype)
     }
 }
 

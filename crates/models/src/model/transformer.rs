@@ -6,14 +6,14 @@
 //!
 //! with sinusoidal positions PE. As in PyTorch's `nn.Transformer`, both stacks end in a norm.
 
-use foveal::{Attention, Dropout, KvCache, Mask, positional_encoding};
-use ndarray::{ArcArray2, Array2, ArrayView2, Axis, s};
+use foveal::{Attention, Dropout, KvCache, Mask, add_positional_encoding};
+use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
 use super::block::{self, Block, Encoded, Other};
 use super::language::HeadGradients;
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Projection, Random,
     Residual, Source, dropout, expect, layer_norm, parameters,
@@ -154,8 +154,6 @@ pub struct Transformer {
     pub decoder_norm: LayerNorm,
     /// What makes the predictions where F does not: [target vocabulary, D].
     pub head: Option<Embedding>,
-    /// PE: [context, D]
-    positions: Array2<f32>,
 }
 
 parameters!(Transformer {
@@ -181,9 +179,9 @@ pub struct Batch<'a> {
 #[derive(Clone, Debug)]
 pub struct Writing {
     memory: Vec<Memory>,
-    cross: Attention,
+    /// The tokens of each sequence that was read.
+    lengths: Vec<usize>,
     cache: Vec<KvCache>,
-    batch: usize,
 }
 
 impl Writing {
@@ -202,8 +200,15 @@ impl Writing {
     /// # Errors
     /// If there is no such sequence.
     pub fn select(&mut self, sequences: &[usize]) -> Result<()> {
-        for cache in &mut self.cache {
-            *cache = cache.select(sequences)?;
+        let limit = self.lengths.len();
+        let length = |&start: &usize| {
+            let outside = foveal::Error::Range { what: "sequence", start, end: start.saturating_add(1), limit };
+            self.lengths.get(start).copied().ok_or(outside)
+        };
+        self.lengths = sequences.iter().map(length).collect::<Result<_, _>>()?;
+        self.cache = self.cache.iter().map(|cache| cache.select(sequences)).collect::<Result<_, _>>()?;
+        for Memory { k, v } in &mut self.memory {
+            (*k, *v) = (k.select(Axis(0), sequences).into_shared(), v.select(Axis(0), sequences).into_shared());
         }
         Ok(())
     }
@@ -244,7 +249,6 @@ impl Transformer {
             decoder: stack(decoder_layers, true)?,
             decoder_norm: LayerNorm::new(width, epsilon),
             head,
-            positions: positional_encoding(config.context, width),
         })
     }
 
@@ -260,12 +264,12 @@ impl Transformer {
         Ok(model)
     }
 
-    /// Saves it as a folder that [`load`](Transformer::load) reads.
+    /// Saves it as a folder that [`load`](Transformer::load) reads, its numbers as F32, F16 or BF16.
     ///
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
-    pub fn save(&self, folder: &std::path::Path) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self)
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        NAMES.save(folder, &self.config.write(), self, dtype)
     }
 
     /// Its sizes.
@@ -280,7 +284,7 @@ impl Transformer {
     pub fn encode(&self, source: Batch, probe: &mut Probe) -> Result<Array2<f32>> {
         let batch = source.lengths.len();
         let x = self.embed(&self.source, source.tokens, batch, 0)?;
-        let x = stack::infer(&self.encoder, x, batch, (Kind::Encoder, &reading(source)), None, probe)?;
+        let x = stack::infer(&self.encoder, x, batch, (Kind::Encoder, &reading(source.lengths)), None, probe)?;
         self.encoder_norm.infer(&x)
     }
 
@@ -294,7 +298,7 @@ impl Transformer {
             .map(|cross| cross.layer.project_memory(memory, batch))
             .collect::<Result<_>>()?;
         let cache = self.decoder.iter().map(|block| block.attention.layer.cache(batch, 0)).collect();
-        Ok(Writing { memory, cross: reading(source), cache, batch })
+        Ok(Writing { memory, lengths: source.lengths.to_vec(), cache })
     }
 
     /// Goes on writing: the scores of all tokens to come after each of `tokens` [B·T], which follow what was written before:
@@ -303,12 +307,12 @@ impl Transformer {
     /// # Errors
     /// As [`encode`](Transformer::encode).
     pub fn write(&self, tokens: &[u32], writing: &mut Writing, probe: &mut Probe) -> Result<Array2<f32>> {
-        let (batch, start) = (writing.batch, writing.len());
+        let (batch, start) = (writing.lengths.len(), writing.len());
         let mut x = self.embed(&self.target, tokens, batch, start)?;
-        let causal = Attention::new().mask(Mask::causal());
-        let Writing { memory, cross, cache, .. } = writing;
+        let (causal, cross) = (Attention::new().mask(Mask::causal()), reading(&writing.lengths));
+        let Writing { memory, cache, .. } = writing;
         for (layer, block) in self.decoder.iter().enumerate() {
-            let other = Other { memory: &memory[layer], attention: cross };
+            let other = Other { memory: &memory[layer], attention: &cross };
             let source = (Source::Cache(&mut cache[layer]), &causal);
             x = block.infer(x, batch, source, Some(other), Site { kind: Kind::Decoder, layer }, probe)?;
         }
@@ -327,11 +331,10 @@ impl Transformer {
             return Err(Error::Context { tokens: start + length, limit: self.config.context });
         }
         let mut x = table.forward(tokens)?;
-        let (positions, scale) =
-            (self.positions.slice(s![start..start + length, ..]), (self.config.width as f32).sqrt());
-        for mut sequence in x.axis_chunks_iter_mut(Axis(0), length.max(1)) {
-            sequence.zip_mut_with(&positions, |x, p| *x = *x * scale + p);
-        }
+        x *= (self.config.width as f32).sqrt();
+        let shape = (batch, length, self.config.width);
+        let sequences = x.view_mut().into_shape_with_order(shape).expect("made in standard layout");
+        add_positional_encoding(sequences, start)?;
         Ok(x)
     }
 
@@ -347,7 +350,7 @@ impl Transformer {
             dropout::at(drop, place).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
             Ok(x.into_shared())
         };
-        let (reading, causal) = (reading(source), Attention::new().mask(Mask::causal()));
+        let (reading, causal) = (reading(source.lengths), Attention::new().mask(Mask::causal()));
         let x = embed(&self.source, source.tokens, 0)?;
         let (x, encoder) = stack::forward(&self.encoder, x, batch, &reading, dropout::at(drop, 1))?;
         let (memory, encoder_norm) = Layer::forward(&self.encoder_norm, &x)?;
@@ -410,8 +413,8 @@ impl Transformer {
 }
 
 /// Attention to the sequence that is read: to all of it, and not beyond its end.
-fn reading(source: Batch) -> Attention {
-    Attention::new().mask(Mask::padding(source.lengths))
+fn reading(lengths: &[usize]) -> Attention {
+    Attention::new().mask(Mask::padding(lengths))
 }
 
 fn new_block(config: &TransformerConfig, cross: bool, random: &mut Random) -> Result<Block<LayerNorm, Mlp>> {

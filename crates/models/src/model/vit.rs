@@ -12,7 +12,7 @@ use super::block::Block;
 use super::language::HeadGradients;
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, dropout, layer_norm,
     parameters,
@@ -69,6 +69,9 @@ impl VitConfig {
     }
 
     fn read(config: &Config, classes: usize) -> Result<Self> {
+        if !config.flag_or("qkv_bias", true)? {
+            return Err(config.error("qkv_bias", "true", false));
+        }
         Ok(VitConfig {
             image: config.size_or("image_size", 224)?,
             patch: match config.get("patch_size") {
@@ -253,12 +256,12 @@ impl Vit {
         Ok(model)
     }
 
-    /// Saves it as a folder that [`load`](Vit::load) and Hugging Face's `ViTForImageClassification` read.
+    /// Saves it as a folder that [`load`](Vit::load) and Hugging Face's `ViTForImageClassification` read, its numbers as F32, F16 or BF16.
     ///
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
-    pub fn save(&self, folder: &std::path::Path) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self)
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        NAMES.save(folder, &self.config.write(), self, dtype)
     }
 
     /// Its sizes.

@@ -1,0 +1,105 @@
+//! AdamW (Loshchilov 2017): Adam with weight decay beside the gradient, not in it.
+//!
+//! $$ m \leftarrow \beta_1 m + (1 - \beta_1) g, \qquad v \leftarrow \beta_2 v + (1 - \beta_2) g^2 $$
+//! $$ p \leftarrow p - \eta \lambda p - \frac{\eta}{1 - \beta_1^t} \cdot \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \varepsilon} $$
+//!
+//! Matrices decay, vectors do not: the gain of a norm or a bias has no reason to be small.
+
+use ndarray::{ArrayViewD, ArrayViewMutD};
+use rayon::prelude::*;
+
+use crate::layer::Parameters;
+
+/// ε.
+const EPSILON: f32 = 1e-8;
+/// Numbers per task: what is loaded stays in the first two caches.
+const TASK: usize = 1 << 14;
+
+/// The optimiser's memory, m and v, shaped like the model.
+#[derive(Clone, Debug)]
+pub struct AdamW<M> {
+    pub(super) m: M,
+    pub(super) v: M,
+    pub(super) t: u64,
+}
+
+/// What a step is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// η.
+    pub learning_rate: f32,
+    /// β₁ and β₂.
+    pub betas: (f32, f32),
+    /// λ.
+    pub weight_decay: f32,
+}
+
+impl<M: Parameters + Clone> AdamW<M> {
+    /// Before the first step.
+    pub fn new(model: &M) -> Self {
+        AdamW { m: model.zeros_like(), v: model.zeros_like(), t: 0 }
+    }
+
+    /// One step along `scale` times the gradients.
+    pub fn step(&mut self, model: &mut M, grad: &M, scale: f32, rates: Rates) {
+        self.t += 1;
+        let (b1, b2) = rates.betas;
+        let correct = |beta: f32| (1.0 - f64::from(beta).powf(self.t as f64)) as f32;
+        let (c1, c2) = (correct(b1), correct(b2).sqrt());
+        let rate = rates.learning_rate / c1;
+        let decays = decays(model);
+        let tensors =
+            slices_mut(model).into_iter().zip(slices(grad)).zip(slices_mut(&mut self.m)).zip(slices_mut(&mut self.v));
+        let mut tasks = Vec::new();
+        for ((((p, g), m), v), decay) in tensors.zip(decays) {
+            let keep = if decay { 1.0 - rates.learning_rate * rates.weight_decay } else { 1.0 };
+            let chunks = p.chunks_mut(TASK).zip(g.chunks(TASK)).zip(m.chunks_mut(TASK)).zip(v.chunks_mut(TASK));
+            tasks.extend(chunks.map(|(((p, g), m), v)| (p, g, m, v, keep)));
+        }
+        tasks.into_par_iter().for_each(|(p, g, m, v, keep)| {
+            foveal::vectorise(
+                #[inline(always)]
+                || {
+                    for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
+                        let g = scale * g;
+                        *m = b1 * *m + (1.0 - b1) * g;
+                        *v = b2 * *v + (1.0 - b2) * g * g;
+                        *p = *p * keep - rate * *m / (v.sqrt() / c2 + EPSILON);
+                    }
+                },
+            );
+        });
+    }
+}
+
+/// ‖g‖ over all parameters together. Summed in blocks that follow from the shapes, so that threads do not matter.
+pub(super) fn norm<M: Parameters>(grad: &M) -> f64 {
+    let chunks: Vec<&[f32]> = slices(grad).into_iter().flat_map(|tensor| tensor.chunks(TASK)).collect();
+    let square = |chunk: &[f32]| chunk.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>();
+    let sums: Vec<f64> = chunks.into_par_iter().map(square).collect();
+    sums.iter().sum::<f64>().sqrt()
+}
+
+fn decays<M: Parameters>(model: &M) -> Vec<bool> {
+    let mut decays = Vec::new();
+    model.visit("", &mut |_, parameter| decays.push(parameter.ndim() >= 2));
+    decays
+}
+
+/// The numbers of every parameter, as they lie in memory.
+pub(super) fn slices<M: Parameters>(model: &M) -> Vec<&[f32]> {
+    let mut slices = Vec::new();
+    model.visit("", &mut |_, parameter: ArrayViewD<f32>| slices.push(parameter.to_slice_memory_order().expect(WHOLE)));
+    slices
+}
+
+/// The same, to be changed.
+pub(super) fn slices_mut<M: Parameters>(model: &mut M) -> Vec<&mut [f32]> {
+    let mut slices = Vec::new();
+    model.visit_mut("", &mut |_, parameter: ArrayViewMutD<f32>| {
+        slices.push(parameter.into_slice_memory_order().expect(WHOLE));
+    });
+    slices
+}
+
+const WHOLE: &str = "a parameter is an array of its own, without gaps";

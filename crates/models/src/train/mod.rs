@@ -1,0 +1,82 @@
+//! Training, on the explicit backward passes of the models.
+//!
+//! A [`Task`] knows the data and gives the loss and its gradients; a [`Trainer`] does the rest: schedule, clipping, AdamW,
+//! evaluation, early stopping, and a state on disk to go on from. Every batch, every dropped value follows from the seed and
+//! the number of the step, so a run that was interrupted goes on as if it had not been, on any number of threads.
+//!
+//! ```
+//! use foveal_models::layer::Random;
+//! use foveal_models::model::{Gpt2, Gpt2Config};
+//! use foveal_models::train::{Plan, Text, Trainer};
+//!
+//! let tokens: Vec<u32> = (0..500).map(|i| i % 7).collect();
+//! let task = Text::new(tokens, 16, 4)?; // windows of 16 tokens, 4 at a time
+//! let config = Gpt2Config { vocabulary: 7, context: 16, width: 16, heads: 2, layers: 1, hidden: 32, ..Gpt2Config::nano() };
+//! let model = Gpt2::new(&config, &mut Random::new(1))?;
+//! let mut trainer = Trainer::new(&task, model, Plan { steps: 60, warmup: 5, peak: 0.01, ..Plan::default() })?;
+//! trainer.run(&mut |_| std::ops::ControlFlow::Continue(()))?;
+//! assert!(trainer.records().last().unwrap().loss < 0.5);
+//! # Ok::<(), foveal_models::Error>(())
+//! ```
+
+mod adamw;
+mod images;
+mod pairs;
+mod plan;
+mod state;
+mod text;
+mod trainer;
+
+pub use self::adamw::AdamW;
+pub use self::images::Images;
+pub use self::pairs::{Example, Pairs};
+pub use self::plan::{Plan, Schedule};
+pub use self::state::csv;
+pub use self::text::Text;
+pub use self::trainer::{Ended, Record, Trainer};
+use crate::Result;
+use crate::layer::{CrossEntropy, Dropout, Loss, Parameters, derive_seed};
+
+/// Something to be learned: a kind of model and data for it.
+pub trait Task {
+    /// The model.
+    type Model: Parameters + Clone + Send + Sync;
+
+    /// The loss on the batch of this moment; its gradients are added to `grad`.
+    ///
+    /// # Errors
+    /// If model and data do not fit each other.
+    fn learn(&self, model: &Self::Model, moment: &Moment, grad: &mut Self::Model) -> Result<Loss>;
+
+    /// The loss on data that is never learned from.
+    ///
+    /// # Errors
+    /// As [`learn`](Task::learn).
+    fn evaluate(&self, model: &Self::Model) -> Result<f32>;
+}
+
+/// What one batch is learned with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    seed: u64,
+    dropout: f32,
+    label_smoothing: f32,
+}
+
+impl Moment {
+    /// What the choice of the batch is random by.
+    pub fn data_seed(&self) -> u64 {
+        derive_seed(self.seed, &[0])
+    }
+
+    /// What to drop.
+    pub fn dropout(&self) -> Option<Dropout> {
+        let dropout = Dropout { probability: self.dropout, seed: derive_seed(self.seed, &[1]) };
+        Some(dropout).filter(|dropout| dropout.probability > 0.0)
+    }
+
+    /// The loss, where tokens to ignore have this number.
+    pub fn cross_entropy(&self, ignore: Option<u32>) -> CrossEntropy {
+        CrossEntropy { label_smoothing: self.label_smoothing, ignore }
+    }
+}
