@@ -1,0 +1,6 @@
+//! Training against PyTorch, and its own promises: the same run on any number of threads, and after an interruption.
+
+mod pytorch;
+mod runs;
+#[path = "../support/mod.rs"]
+mod support;
