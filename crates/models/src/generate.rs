@@ -15,6 +15,7 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
+pub mod beam;
 mod sampler;
 
 use foveal::KvCache;

@@ -129,3 +129,82 @@ fn a_failed_read_leaves_the_text_as_it_was() {
     let next = session.feed(&[4]).unwrap();
     assert!(near(&next, &scores(&model, &[1, 2, 3, 4])));
 }
+
+mod encoder_decoder {
+    use foveal_models::generate::beam::{Frame, Search, greedy, search, watch};
+    use foveal_models::layer::{CrossEntropy, Parameters, Random};
+    use foveal_models::model::transformer::Batch;
+    use foveal_models::model::{Transformer, TransformerConfig};
+    use foveal_models::trace::{Capture, Kind};
+
+    const FRAME: Frame = Frame { begin: 0, end: 1 };
+    const VOCABULARY: u32 = 6;
+
+    fn model() -> Transformer {
+        let config = TransformerConfig {
+            source_vocabulary: 9,
+            target_vocabulary: VOCABULARY as usize,
+            ..TransformerConfig::small()
+        };
+        let config = TransformerConfig { context: 12, width: 16, heads: 2, hidden: 32, tied: false, ..config };
+        let mut model = Transformer::new(&config, &mut Random::new(2)).unwrap();
+        model.head.as_mut().unwrap().visit_mut("", &mut |_, mut weight| weight *= 4.0);
+        model
+    }
+
+    /// ln p of a whole sequence, by one pass over it.
+    fn log_probability(model: &Transformer, source: &[u32], target: &[u32]) -> f32 {
+        let inputs = [&[FRAME.begin], target].concat();
+        let goals = [target, &[FRAME.end]].concat();
+        let batch = Batch { tokens: source, lengths: &[source.len()] };
+        let (logits, _) = model.forward(batch, &inputs, None).unwrap();
+        let loss = CrossEntropy::new().forward(&logits, &goals).unwrap();
+        -loss.mean * loss.counted as f32
+    }
+
+    #[test]
+    fn a_wide_beam_finds_the_best_of_all_sequences() {
+        let (model, source) = (model(), [3, 7, 2, 5]);
+        // All sequences of at most three tokens that end.
+        let mut all = vec![vec![]];
+        for length in 1..=3 {
+            let longer: Vec<Vec<u32>> = all
+                .iter()
+                .filter(|tokens: &&Vec<u32>| tokens.len() == length - 1)
+                .flat_map(|tokens| (0..VOCABULARY).filter(|t| *t != FRAME.end).map(|t| [&tokens[..], &[t]].concat()))
+                .collect();
+            all.extend(longer);
+        }
+        let wide = Search { beams: 300, most: 4, length_penalty: 0.0 };
+        let best = all
+            .iter()
+            .max_by(|a, b| log_probability(&model, &source, a).total_cmp(&log_probability(&model, &source, b)));
+        let found = search(&model, &source, FRAME, wide).unwrap();
+        assert_eq!(&found[0].tokens, best.unwrap());
+        for hypothesis in &found[..5] {
+            let exact = log_probability(&model, &source, &hypothesis.tokens);
+            assert!(hypothesis.ended && (hypothesis.log_probability - exact).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn one_beam_is_greedy_and_many_sources_do_not_disturb_each_other() {
+        let model = model();
+        let sources: Vec<Vec<u32>> =
+            (0..70).map(|i| (0..1 + i % 7).map(|j| ((i * 5 + j * 3) % 9) as u32).collect()).collect();
+        let together = greedy(&model, &sources, FRAME, 8).unwrap();
+        for (source, written) in sources.iter().zip(&together) {
+            let alone = search(&model, source, FRAME, Search { beams: 1, most: 8, length_penalty: 1.0 }).unwrap();
+            assert_eq!(&alone[0].tokens, written);
+        }
+        assert!(greedy(&model, &[vec![]], FRAME, 8).is_err() && search(&model, &[], FRAME, Search::default()).is_err());
+    }
+
+    #[test]
+    fn the_three_attentions_are_told_apart() {
+        let trace = watch(&model(), &[3, 7, 2, 5], &[4, 4], FRAME, Capture::All).unwrap();
+        assert_eq!(trace.kinds(), [Kind::Encoder, Kind::Decoder, Kind::Cross]);
+        let size = |kind| trace.layer(kind, 1).map(|layer| (layer.queries(), layer.keys())).unwrap();
+        assert_eq!((size(Kind::Encoder), size(Kind::Decoder), size(Kind::Cross)), ((4, 4), (3, 3), (3, 4)));
+    }
+}

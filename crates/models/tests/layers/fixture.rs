@@ -1,11 +1,11 @@
 //! What `fixtures/make_layers.py` has written, and comparisons with it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use foveal_models::layer::Parameters;
 use ndarray::{Array2, ArrayD, ArrayViewD, Ix2};
-use safetensors::{Dtype, SafeTensors};
+
+use crate::support;
 
 /// One file.
 pub struct Fixture {
@@ -15,20 +15,8 @@ pub struct Fixture {
 
 impl Fixture {
     pub fn load(name: &'static str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layers").join(name);
-        let bytes = std::fs::read(path.with_extension("safetensors")).expect("a committed file");
-        let file = SafeTensors::deserialize(&bytes).expect("a sound file");
-        let tensors = file.iter().map(|(key, tensor)| {
-            let data = tensor.data();
-            let values: Vec<f64> = match tensor.dtype() {
-                Dtype::F32 => data.as_chunks().0.iter().map(|x| f64::from(f32::from_le_bytes(*x))).collect(),
-                Dtype::F64 => data.as_chunks().0.iter().map(|x| f64::from_le_bytes(*x)).collect(),
-                Dtype::I64 => data.as_chunks().0.iter().map(|x| i64::from_le_bytes(*x) as f64).collect(),
-                other => panic!("{key} has type {other}"),
-            };
-            (key.to_owned(), ArrayD::from_shape_vec(tensor.shape(), values).expect("a sound shape"))
-        });
-        Fixture { name, tensors: tensors.collect() }
+        let path = support::fixture(&format!("layers/{name}.safetensors"));
+        Fixture { name, tensors: support::tensors(&path) }
     }
 
     pub fn get(&self, key: &str) -> &ArrayD<f64> {

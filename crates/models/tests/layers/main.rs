@@ -4,3 +4,5 @@ mod fixture;
 mod gradients;
 mod pytorch;
 mod rules;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,6 +1,10 @@
-//! Where the tests find their files.
+//! Where the tests find their files, and what is in them.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ndarray::ArrayD;
+use safetensors::{Dtype, SafeTensors};
 
 /// A file or folder of `tests/fixtures`.
 #[allow(dead_code)]
@@ -20,4 +24,22 @@ pub fn data(name: &str) -> PathBuf {
     let path = cache.join(name);
     assert!(path.exists(), "{} is not there: run make data", path.display());
     path
+}
+
+/// All tensors of a committed file, as f64.
+#[allow(dead_code)]
+pub fn tensors(path: &Path) -> BTreeMap<String, ArrayD<f64>> {
+    let bytes = std::fs::read(path).expect("a committed file");
+    let file = SafeTensors::deserialize(&bytes).expect("a sound file");
+    let tensors = file.iter().map(|(key, tensor)| {
+        let data = tensor.data();
+        let values: Vec<f64> = match tensor.dtype() {
+            Dtype::F32 => data.as_chunks().0.iter().map(|x| f64::from(f32::from_le_bytes(*x))).collect(),
+            Dtype::F64 => data.as_chunks().0.iter().map(|x| f64::from_le_bytes(*x)).collect(),
+            Dtype::I64 => data.as_chunks().0.iter().map(|x| i64::from_le_bytes(*x) as f64).collect(),
+            other => panic!("{key} has type {other}"),
+        };
+        (key.to_owned(), ArrayD::from_shape_vec(tensor.shape(), values).expect("a sound shape"))
+    });
+    tensors.collect()
 }

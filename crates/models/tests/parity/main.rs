@@ -1,0 +1,16 @@
+//! The models against Hugging Face transformers and PyTorch (`fixtures/make_models.py`), and against their own rules.
+
+#[path = "../bad_files/allocation.rs"]
+mod allocation;
+mod bert;
+mod expected;
+mod gpt2;
+mod heads;
+mod language;
+mod limits;
+mod llama;
+mod stored;
+#[path = "../support/mod.rs"]
+mod support;
+mod transformer;
+mod vit;
