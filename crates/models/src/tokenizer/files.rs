@@ -38,9 +38,15 @@ pub(super) fn from_folder(folder: &Path) -> Result<Tokenizer> {
 }
 
 fn from_json(folder: &Path, path: &Path) -> Result<Tokenizer> {
-    let bytes = read_bounded(path, MAX_BYTES)?;
-    let added = outline::check(path, &bytes)?;
-    let inner = Inner::from_bytes(&bytes).map_err(|error| problem(path, error))?;
+    let inner = parsed(path, &read_bounded(path, MAX_BYTES)?)?;
+    let special = SpecialTokens::from_folder(folder, |token| inner.token_to_id(token))?;
+    Tokenizer::new(inner, special, path)
+}
+
+/// The tokenizer of a `tokenizer.json`, checked for what would make the library panic or go wrong.
+pub(super) fn parsed(path: &Path, bytes: &[u8]) -> Result<Inner> {
+    let added = outline::check(path, bytes)?;
+    let inner = Inner::from_bytes(bytes).map_err(|error| problem(path, error))?;
     // The library gives added tokens the next free ids, whatever ids the file says.
     if let Some((token, id)) = added.iter().find(|(token, id)| inner.token_to_id(token) != Some(*id)) {
         let got = inner.token_to_id(token);
@@ -49,8 +55,7 @@ fn from_json(folder: &Path, path: &Path) -> Result<Tokenizer> {
             format!("the added token {token:?} has the id {id} in the file, but {got:?} by its place"),
         ));
     }
-    let special = SpecialTokens::from_folder(folder, |token| inner.token_to_id(token))?;
-    Tokenizer::new(inner, special, path)
+    Ok(inner)
 }
 
 fn from_gpt2(folder: &Path, vocabulary: &Path, merges: &Path) -> Result<Tokenizer> {

@@ -19,6 +19,7 @@ mod bytes;
 mod encoding;
 mod files;
 mod gguf;
+mod learned;
 mod outline;
 mod special;
 mod stream;
@@ -30,6 +31,7 @@ use tokenizers::{DecoderWrapper, Tokenizer as Inner};
 pub use self::encoding::Encoding;
 pub use self::special::SpecialTokens;
 pub use self::stream::Stream;
+use crate::checkpoint::write_whole;
 use crate::{Checkpoint, Error, Result};
 
 /// A tokenizer.
@@ -74,6 +76,32 @@ impl Tokenizer {
     /// If there is none, or a file cannot be read or makes no sense.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         files::from_folder(folder)
+    }
+
+    /// The tokenizer of a `tokenizer.json`, given as its bytes; `name` is what errors call it. The special tokens have their
+    /// usual names.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub fn from_json(name: &str, json: &[u8]) -> Result<Self> {
+        let inner = files::parsed(Path::new(name), json)?;
+        Tokenizer::from_inner(inner)
+    }
+
+    /// A tokenizer made here. The special tokens have their usual names.
+    pub(crate) fn from_inner(inner: Inner) -> Result<Self> {
+        let mut special = SpecialTokens::default();
+        special.fill_by_name(|token| inner.token_to_id(token));
+        Tokenizer::new(inner, special, Path::new(""))
+    }
+
+    /// Saves the tokenizer as `tokenizer.json` in `folder`, which is made if it is not there, whole or not at all.
+    ///
+    /// # Errors
+    /// If it cannot be written; then nothing has changed.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let json = self.inner.to_string(true).map_err(|error| problem(Path::new(""), error))?;
+        write_whole(&folder.join("tokenizer.json"), |file| file.write_all(json.as_bytes()))
     }
 
     /// Puts a tokenizer of Hugging Face's together with its special tokens. `source` is where it comes from.
