@@ -11,6 +11,7 @@ pub mod model;
 pub mod tokenizer;
 pub mod trace;
 pub mod train;
+pub mod translation;
 
 pub use checkpoint::{Architecture, Checkpoint, Config, Dtype, Tensor};
 pub use error::Error;

@@ -1,7 +1,7 @@
 //! What can be said about the attention of a run, all from its [`Trace`](crate::Trace).
 //!
 //! Weights are not causes: a head that looks at a token need not have changed the answer by it. [`norms`] weigh in what is
-//! looked up, [`ablation`] asks what happens without a head, and [`importance`] what happens with a little less of it.
+//! looked up, [`ablation`] asks what happens without a head, and [`importance`](mod@importance) what happens with a little less of it.
 
 pub mod ablation;
 pub mod importance;

@@ -156,7 +156,9 @@ fn greedy_batch<S: AsRef<[u32]>>(
             let best = (0..row.len()).fold(0, |best, token| if row[token] > row[best] { token } else { best }) as u32;
             if best != frame.end {
                 written[n].push(best);
-                (kept.push(place), still.push(n), next.push(best));
+                kept.push(place);
+                still.push(n);
+                next.push(best);
             }
         }
         if still.is_empty() {

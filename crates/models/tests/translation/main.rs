@@ -1,0 +1,6 @@
+//! Translation: the grammar, the pairs of a file, vocabularies, scores.
+
+mod grammar;
+mod pairs;
+mod scores;
+mod vocabulary;
