@@ -1,0 +1,118 @@
+use ndarray::Array2;
+
+use super::{Caption, caption_setters, check_count, check_not_empty, strings};
+use crate::scale::{Scale, default_steps};
+use crate::{Error, Language, Look, Steps};
+
+/// What the colours of many panels are measured against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Range {
+    /// The largest value of all: panels can be compared.
+    #[default]
+    Shared,
+    /// The largest value of each: every panel shows its pattern.
+    Own,
+}
+
+/// Many small matrices: all heads of a layer, or all layers × heads.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// Row by row; the last row may be short.
+    pub(crate) panels: Vec<Array2<f32>>,
+    pub(crate) columns: usize,
+    pub(crate) kind: Kind,
+    pub(crate) row_names: Option<Vec<String>>,
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) range: Range,
+    pub(crate) caption: Caption,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A name over each panel.
+    Heads,
+    /// Headings of rows and columns.
+    LayersHeads,
+}
+
+impl Grid {
+    /// One panel for each head, in rows of about equal length.
+    ///
+    /// # Errors
+    /// If there is no head, or a head has no row or no column.
+    pub fn heads(heads: Vec<Array2<f32>>) -> Result<Self, Error> {
+        let columns = match heads.len() {
+            0..=4 => heads.len(),
+            5..=8 => heads.len().div_ceil(2),
+            n => (1..=n).find(|c| c * c * 3 >= n * 4).unwrap_or(n),
+        };
+        Grid::new(heads, columns, Kind::Heads)
+    }
+
+    /// One row for each layer, one column for each head.
+    ///
+    /// # Errors
+    /// If there is no layer, the layers have different numbers of heads, or a head has no row or no column.
+    pub fn layers(layers: Vec<Vec<Array2<f32>>>) -> Result<Self, Error> {
+        let heads = layers.first().map_or(0, Vec::len);
+        for layer in &layers {
+            check_count("heads in a layer", heads, layer.len())?;
+        }
+        Grid::new(layers.into_iter().flatten().collect(), heads, Kind::LayersHeads)
+    }
+
+    fn new(panels: Vec<Array2<f32>>, columns: usize, kind: Kind) -> Result<Self, Error> {
+        if panels.is_empty() {
+            return Err(Error::Empty { what: "panels" });
+        }
+        panels.iter().try_for_each(check_not_empty)?;
+        let range = Range::Shared;
+        Ok(Grid { panels, columns, kind, row_names: None, names: None, range, caption: Caption::default() })
+    }
+
+    caption_setters!();
+
+    /// Names in place of `Head 0`, `Head 1`, …: of the panels, or of the columns of layers × heads.
+    #[must_use]
+    pub fn names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.names = Some(strings(names));
+        self
+    }
+
+    /// Names in place of `Layer 0`, `Layer 1`, …
+    #[must_use]
+    pub fn row_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.row_names = Some(strings(names));
+        self
+    }
+
+    /// What the colours are measured against.
+    #[must_use]
+    pub fn range(mut self, range: Range) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// The colours of a panel, or of all.
+    pub(crate) fn scale(&self, max: f64, look: &Look) -> Scale {
+        let steps = self.panels.iter().map(|p| default_steps(p.dim())).find(|s| *s != Steps::Linear);
+        Scale::from_zero(max, look).steps(steps.unwrap_or_default())
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.panels.len().div_ceil(self.columns)
+    }
+
+    /// Name of a panel, or of a column.
+    pub(crate) fn name(&self, i: usize) -> String {
+        named(&self.names, i, |language| language.head(), self.caption.language)
+    }
+
+    pub(crate) fn row_name(&self, i: usize) -> String {
+        named(&self.row_names, i, |language| language.layer(), self.caption.language)
+    }
+}
+
+fn named(names: &Option<Vec<String>>, i: usize, word: fn(Language) -> &'static str, language: Language) -> String {
+    names.as_ref().and_then(|names| names.get(i).cloned()).unwrap_or_else(|| format!("{} {i}", word(language)))
+}
