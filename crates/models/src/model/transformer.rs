@@ -48,6 +48,17 @@ pub struct TransformerConfig {
     pub epsilon: f32,
     /// Whether F also makes the predictions.
     pub tied: bool,
+    /// Where its cross-attention tells best what each token was made from, if that was measured.
+    pub alignment: Option<Alignment>,
+}
+
+/// A layer of cross-attention, and one of its heads or the mean of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// The layer.
+    pub layer: usize,
+    /// The head; the mean of all if none.
+    pub head: Option<usize>,
 }
 
 impl TransformerConfig {
@@ -66,6 +77,7 @@ impl TransformerConfig {
             order: NormOrder::Last,
             epsilon: 1e-5,
             tied: true,
+            alignment: None,
         }
     }
 
@@ -99,6 +111,10 @@ impl TransformerConfig {
             order,
             epsilon: config.float_or("layer_norm_eps", 1e-5)? as f32,
             tied: config.flag_or("tie_word_embeddings", true)?,
+            alignment: match config.index("alignment_layer")? {
+                Some(layer) => Some(Alignment { layer, head: config.index("alignment_head")? }),
+                None => None,
+            },
         })
     }
 
@@ -117,6 +133,8 @@ impl TransformerConfig {
             "norm_order": match self.order { NormOrder::First => "first", NormOrder::Last => "last" },
             "layer_norm_eps": self.epsilon,
             "tie_word_embeddings": self.tied,
+            "alignment_layer": self.alignment.map(|alignment| alignment.layer),
+            "alignment_head": self.alignment.and_then(|alignment| alignment.head),
         })
     }
 
@@ -275,6 +293,13 @@ impl Transformer {
     /// Its sizes.
     pub fn config(&self) -> &TransformerConfig {
         &self.config
+    }
+
+    /// The same model, knowing where its cross-attention tells best what each token was made from.
+    #[must_use]
+    pub fn with_alignment(mut self, alignment: Alignment) -> Self {
+        self.config.alignment = Some(alignment);
+        self
     }
 
     /// Reads: a vector for each token, [B·S, D].
