@@ -14,7 +14,7 @@ $FOVEAL train pairs -d "$out/translate-en-ko" --steps 3000 --half
 $FOVEAL train text "$cache/shakespeare/dataset.txt" -d "$out/shakespeare" \
     --vocabulary 1024 --dims 192 --heads 6 --layers 5 --context 256 --batch 8 --steps 2000 --dropout 0.2 --half
 $FOVEAL train digits "$cache/mnist/train-images-idx3-ubyte" "$cache/mnist/train-labels-idx1-ubyte" \
-    -d "$out/digits" --steps 2500 --half
+    -d "$out/digits" --steps 1500 --half
 
 for name in translate-en-ko shakespeare digits; do
     # The model and its vocabularies; the state of the run and its losses stay behind.

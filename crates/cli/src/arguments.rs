@@ -1,0 +1,527 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::language::Language;
+
+/// Exact attention, and a way to look at all of it.
+#[derive(Debug, Parser)]
+#[command(name = "foveal", version, propagate_version = true, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  foveal see \"ROMEO: But soft, what light through yonder window breaks?\"
+  foveal see --model gpt2 --head all \"The cat sat on the mat\" -o heads.svg
+  foveal see --image digit.png
+  foveal translate \"The student reads two books.\"
+  foveal heads --model SmolLM2.gguf
+  foveal map --model SmolLM2.gguf book.txt -o map.png
+  foveal lab by-hand";
+
+/// What every command understands.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Write the picture or the figures to a file: .svg, .png, .html, .json or .csv
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the figures as JSON instead of text and pictures
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The language of explanations [default: that of the locale]
+    #[arg(long, global = true, value_enum, value_name = "LANGUAGE")]
+    pub lang: Option<Language>,
+    /// Columns to draw in [default: those of the terminal]
+    #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(20..), value_name = "COLUMNS")]
+    pub width: Option<u16>,
+    /// Draw files on a dark ground
+    #[arg(long, global = true)]
+    pub dark: bool,
+    /// The terminal has a light ground
+    #[arg(long, global = true)]
+    pub light: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// See the attention of a text or an image
+    See(See),
+    /// What each head of a model does: scores, and where they are highest
+    Heads(Heads),
+    /// The attention of a long text as one picture
+    Map(Map),
+    /// Write on from a text
+    Generate(Generate),
+    /// Translate English to Korean, and see what each word was made from
+    Translate(Translate),
+    /// Train a model: on a text, on pairs of sentences, or on digits
+    Train(Train),
+    /// Experiments with attention, each explained
+    Lab(Lab),
+    /// How fast attention is on this machine
+    Bench(Bench),
+    /// Completions for a shell, or the manual page
+    Completions(Completions),
+}
+
+/// Which model.
+#[derive(Args, Debug)]
+pub struct ModelChoice {
+    /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko, digits
+    #[arg(short, long, value_name = "PATH|NAME")]
+    pub model: Option<String>,
+}
+
+/// Where a text comes from.
+#[derive(Args, Debug)]
+pub struct TextChoice {
+    /// The text; - for standard input
+    pub text: Option<String>,
+    /// A file with the text
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// One, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    All,
+    One(usize),
+}
+
+fn which(text: &str) -> Result<Which, String> {
+    match text {
+        "all" => Ok(Which::All),
+        number => number.parse().map(Which::One).map_err(|_| "expected a number from 0, or all".into()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Unit {
+    /// As the model sees them
+    #[default]
+    Tokens,
+    /// Keys of a word added up, queries averaged
+    Words,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Show {
+    /// The attention weights
+    #[default]
+    Weights,
+    /// Weights times the size of what they look up, after the output projection
+    Norm,
+    /// Where information has come from through all layers so far
+    Rollout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// A matrix with the tokens at its sides
+    Heatmap,
+    /// Lines from each query to its keys
+    Lines,
+    /// One token's attention
+    Bars,
+    /// All heads, small
+    Grid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KindChoice {
+    Encoder,
+    Decoder,
+    Cross,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without --layer and --head the head is shown that attends most to other tokens than itself and the first one.
+
+Examples:
+  foveal see \"The cat sat on the mat\"
+  foveal see \"나는 학교에 갑니다\" --tokens words --view lines
+  echo \"to be or not to be\" | foveal see --layer 2 --head all
+  foveal see \"The cat sat\" -o attention.html      # all layers and heads, to explore
+  foveal see --image digit.png")]
+pub struct See {
+    #[command(flatten)]
+    pub text: TextChoice,
+    #[command(flatten)]
+    pub model: ModelChoice,
+    /// An image for a vision model: PNG or JPEG
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "file"])]
+    pub image: Option<PathBuf>,
+    /// A layer from 0, or all
+    #[arg(long, value_parser = which, value_name = "N|all")]
+    pub layer: Option<Which>,
+    /// A head from 0, or all
+    #[arg(long, value_parser = which, value_name = "N|all")]
+    pub head: Option<Which>,
+    /// Tokens, or whole words
+    #[arg(long, value_enum, default_value_t)]
+    pub tokens: Unit,
+    /// What the cells show
+    #[arg(long, value_enum, default_value_t)]
+    pub show: Show,
+    /// How they are drawn [default: heatmap, or grid for several heads]
+    #[arg(long, value_enum)]
+    pub view: Option<View>,
+    /// The query that bars and lines are drawn for, from 0
+    #[arg(long, value_name = "N")]
+    pub token: Option<usize>,
+    /// Which attention of an encoder-decoder [default: cross]
+    #[arg(long, value_enum)]
+    pub kind: Option<KindChoice>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+previous: weight on the token before · duplicate: on earlier equal tokens · induction: on what followed them
+sink: the largest share that one early token gets · entropy: in nats, low where a head is sure
+
+Examples:
+  foveal heads
+  foveal heads --model SmolLM2.gguf --by induction --top 5
+  foveal heads --model gpt2 --file text.txt -o heads.svg")]
+pub struct Heads {
+    #[command(flatten)]
+    pub text: TextChoice,
+    #[command(flatten)]
+    pub model: ModelChoice,
+    /// The score to sort by
+    #[arg(long, value_enum, default_value_t = By::Induction)]
+    pub by: By,
+    /// How many heads to list
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub top: usize,
+    /// Also switch each head off by itself, and list what the text loses by it (slow)
+    #[arg(long)]
+    pub ablate: bool,
+    /// Random tokens that come twice, for induction
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub period: usize,
+    /// Which random tokens
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Previous,
+    Duplicate,
+    Induction,
+    Sink,
+    Entropy,
+    Confidence,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal map --model SmolLM2.gguf book.txt
+  foveal map --model SmolLM2.gguf book.txt --layer 17 --head 3 --rows 1000..2000 -o part.png")]
+pub struct Map {
+    /// A file with the text; - for standard input
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub model: ModelChoice,
+    /// The layer, from 0 [default: the middle one]
+    #[arg(long, value_name = "N")]
+    pub layer: Option<usize>,
+    /// The head, from 0
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub head: usize,
+    /// At most this many tokens from the beginning [default: the model's context]
+    #[arg(long, value_name = "N")]
+    pub most: Option<usize>,
+    /// The queries to look at
+    #[arg(long, value_parser = range, value_name = "FROM..TO")]
+    pub rows: Option<std::ops::Range<usize>>,
+    /// The keys to look at
+    #[arg(long, value_parser = range, value_name = "FROM..TO")]
+    pub columns: Option<std::ops::Range<usize>>,
+    /// Pixels of a file, a side
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    pub pixels: usize,
+    /// How the weights in a pixel become one
+    #[arg(long, value_enum, default_value_t = PoolChoice::Max)]
+    pub pool: PoolChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PoolChoice {
+    Max,
+    Mean,
+    Sum,
+}
+
+fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
+    let expected = || "expected two numbers, FROM..TO, the second larger".to_owned();
+    let (from, to) = text.split_once("..").ok_or_else(expected)?;
+    let (from, to): (usize, usize) = (from.parse().map_err(|_| expected())?, to.parse().map_err(|_| expected())?);
+    if from < to { Ok(from..to) } else { Err(expected()) }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal generate \"ROMEO:\"
+  foveal generate --model SmolLM2.gguf \"The capital of France is\" --most 20
+  foveal generate \"To be\" --temperature 0.8 --top-k 40 --seed 7")]
+pub struct Generate {
+    #[command(flatten)]
+    pub text: TextChoice,
+    #[command(flatten)]
+    pub model: ModelChoice,
+    /// Tokens to write at most
+    #[arg(short = 'n', long, default_value_t = 100, value_name = "N")]
+    pub most: usize,
+    /// Choose by chance: below 1 likely tokens become likelier [default: the likeliest each time]
+    #[arg(short, long, value_name = "T")]
+    pub temperature: Option<f32>,
+    /// Choose among the K likeliest
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<usize>,
+    /// Choose among the likeliest that have probability P together
+    #[arg(long, value_name = "P")]
+    pub top_p: Option<f32>,
+    /// What chance follows from
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Past the model's context, forget the older half instead of stopping with an error
+    #[arg(long)]
+    pub slide: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal translate \"The student reads two books.\"
+  foveal translate \"I do not eat apples.\" -o alignment.svg
+  foveal translate --file sentences.txt --json")]
+pub struct Translate {
+    #[command(flatten)]
+    pub text: TextChoice,
+    #[command(flatten)]
+    pub model: ModelChoice,
+    /// Beginnings that the search keeps; 1 is greedy
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub beams: usize,
+    /// The layer of cross-attention [default: the one that aligns best]
+    #[arg(long, value_name = "N")]
+    pub layer: Option<usize>,
+    /// Its head [default: the mean of all]
+    #[arg(long, value_parser = which, value_name = "N|all")]
+    pub head: Option<Which>,
+    /// Tokens, or whole words
+    #[arg(long, value_enum, default_value_t = Unit::Words)]
+    pub tokens: Unit,
+}
+
+#[derive(Args, Debug)]
+pub struct Train {
+    #[command(subcommand)]
+    pub task: TrainTask,
+}
+
+/// What to learn.
+#[derive(Debug, Subcommand)]
+pub enum TrainTask {
+    /// The next token of a text
+    Text(TrainText),
+    /// Translation: the grammar inside, or any file of pairs
+    Pairs(TrainPairs),
+    /// Handwritten digits
+    Digits(TrainDigits),
+}
+
+/// What every training run understands.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The folder for the model, its state and its losses
+    #[arg(short = 'd', long, value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Go on from the state in the folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Steps [default: by the task]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+    /// Examples of a step [default: by the task]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+    /// The largest learning rate [default: by the task]
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<f32>,
+    /// The share of values dropped [default: by the task]
+    #[arg(long, value_name = "P")]
+    pub dropout: Option<f32>,
+    /// Steps between evaluations
+    #[arg(long, value_name = "N")]
+    pub evaluate_every: Option<usize>,
+    /// End when this many evaluations bring nothing better
+    #[arg(long, value_name = "N")]
+    pub patience: Option<usize>,
+    /// Steps between states on disk
+    #[arg(long, default_value_t = 250, value_name = "N")]
+    pub save_every: usize,
+    /// What everything random follows from
+    #[arg(long, default_value_t = 1337, value_name = "N")]
+    pub seed: u64,
+    /// Width of the model
+    #[arg(long, value_name = "N")]
+    pub dims: Option<usize>,
+    /// Heads of each layer
+    #[arg(long, value_name = "N")]
+    pub heads: Option<usize>,
+    /// Layers
+    #[arg(long, value_name = "N")]
+    pub layers: Option<usize>,
+    /// Save the model with numbers of 16 bits
+    #[arg(long)]
+    pub half: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShapeChoice {
+    Gpt2,
+    Llama,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal train text shakespeare.txt -d out/play
+  foveal train text book.txt -d out/book --shape llama --vocabulary 2000 --steps 5000")]
+pub struct TrainText {
+    /// The text
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub run: Run,
+    /// The kind of model
+    #[arg(long, value_enum, default_value_t = ShapeChoice::Gpt2)]
+    pub shape: ShapeChoice,
+    /// Byte pairs of this number of tokens [default: characters]
+    #[arg(long, value_name = "N")]
+    pub vocabulary: Option<usize>,
+    /// Tokens that the model sees
+    #[arg(long, value_name = "N")]
+    pub context: Option<usize>,
+    /// Write on from this after each evaluation
+    #[arg(long, value_name = "TEXT")]
+    pub sample: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without a file, sentences come from the grammar inside, English to Korean.
+
+Examples:
+  foveal train pairs -d out/translate
+  foveal train pairs strings.tsv -d out/strings --vocabulary 8000 --steps 6000")]
+pub struct TrainPairs {
+    /// A file with a pair on each line, the two parted by a tab
+    pub path: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: Run,
+    /// Byte pairs of this number of tokens [default: words, or the pieces of the grammar]
+    #[arg(long, value_name = "N")]
+    pub vocabulary: Option<usize>,
+    /// Keep the cross-attention of this sentence at the beginning, at every evaluation and at the end
+    #[arg(long, value_name = "SENTENCE")]
+    pub snapshot: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal train digits train-images-idx3-ubyte train-labels-idx1-ubyte -d out/digits")]
+pub struct TrainDigits {
+    /// Images in MNIST's format (IDX), which may be compressed
+    pub images: PathBuf,
+    /// Their digits, in the same format
+    pub labels: PathBuf,
+    #[command(flatten)]
+    pub run: Run,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal lab                       # what there is
+  foveal lab by-hand
+  foveal lab scale --dims 4,64,1024 --seed 3
+  foveal lab heads --lang ko -o heads.svg")]
+pub struct Lab {
+    /// Which experiment; all are listed without one
+    pub name: Option<String>,
+    /// Dimensions to try
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    pub dims: Vec<usize>,
+    /// Numbers of heads to try
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    pub heads: Vec<usize>,
+    /// Numbers of tokens to try
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    pub tokens: Vec<usize>,
+    /// What random numbers follow from
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// One way of attention by itself, for its memory to be measured
+    #[arg(long, hide = true, value_enum)]
+    pub alone: Option<Way>,
+    #[command(flatten)]
+    pub model: ModelChoice,
+}
+
+/// The ways whose memory is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    Naive,
+    Flash,
+}
+
+#[derive(Args, Debug)]
+pub struct Bench {
+    /// Tokens
+    #[arg(long, default_value_t = 1024, value_name = "N")]
+    pub tokens: usize,
+    /// Heads
+    #[arg(long, default_value_t = 12, value_name = "N")]
+    pub heads: usize,
+    /// Dimension of a head
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub dims: usize,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal completions bash > ~/.local/share/bash-completion/completions/foveal
+  foveal completions man > foveal.1")]
+pub struct Completions {
+    /// The shell, or man
+    #[arg(value_enum)]
+    pub shell: ShellChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShellChoice {
+    Bash,
+    Zsh,
+    Fish,
+    Powershell,
+    Elvish,
+    /// The manual page
+    Man,
+}

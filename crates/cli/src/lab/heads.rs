@@ -1,0 +1,131 @@
+//! The same width, cut into more and more heads.
+
+use anyhow::{Result, bail};
+use foveal::{Attention, positional_encoding};
+use foveal_models::layer::{Linear, MultiHeadAttention, Parameters, Projection, Random, Source};
+use foveal_view::Grid;
+use ndarray::{Array2, s};
+use serde_json::json;
+
+use super::knobs::{self, Knob};
+use super::number::{grouped, rows};
+use super::{Experiment, clock};
+use crate::arguments::Lab;
+use crate::language::Language;
+use crate::report::Report;
+use crate::table::Table;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "heads",
+    title: ["One head or many, at the same width", "같은 너비, 하나의 헤드와 여러 헤드"],
+    about: [
+        "The width d_model is cut into h heads of d_k = d_model / h dimensions, and each head has weights of its own: \
+         it can look elsewhere than the others. The parameters stay 4·d_model² and the multiplications stay the same; \
+         only the softmax has h matrices to go over instead of one.",
+        "너비 d_model을 차원이 d_k = d_model / h인 헤드 h개로 나누면, 헤드마다 자기만의 가중치로 서로 다른 곳을 볼 수 있습니다. \
+         매개변수는 4·d_model²개 그대로이고 곱셈 횟수도 같습니다. 소프트맥스만 행렬 하나가 아니라 h개를 처리합니다.",
+    ],
+    knobs: &[Knob::Dims, Knob::Heads, Knob::Tokens, Knob::Seed],
+    run,
+};
+
+/// Tokens of the picture at most.
+const DRAWN: usize = 24;
+/// Heads of the picture, if there is a choice.
+const READABLE: usize = 8;
+
+fn run(lab: &Lab, language: Language) -> Result<Report> {
+    let width = knobs::one(Knob::Dims, &lab.dims, 64, 1..=1024)?;
+    let usual: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|heads| width.is_multiple_of(*heads)).collect();
+    let heads = knobs::some(Knob::Heads, &lab.heads, &usual, 1..=64)?;
+    let tokens = knobs::one(Knob::Tokens, &lab.tokens, 64, 1..=2048)?;
+    let seed = lab.seed.unwrap_or(1);
+    if let Some(refused) = heads.iter().find(|heads| !width.is_multiple_of(**heads)) {
+        let fit: Vec<String> = (1..=64).filter(|h| width.is_multiple_of(*h)).map(|h: usize| h.to_string()).collect();
+        bail!("{}; heads that fit: {}", refusal(width, *refused), fit.join(", "));
+    }
+    let layers = heads.iter().map(|&heads| Ok(layer(width, heads, seed)?)).collect::<Result<Vec<_>>>()?;
+    let x = input(tokens, width, seed);
+    let attention = Attention::new();
+    let mut works: Vec<clock::Work> = Vec::new();
+    for layer in &layers {
+        works.push(Box::new(|| layer.infer(&x, 1, Source::Own, &attention).map(drop).map_err(Into::into)));
+    }
+    let times = clock::fastest(&mut works)?;
+    drop(works);
+
+    // Four projections, q·k and p·v.
+    let operations = (8 * tokens * width * width + 4 * tokens * tokens * width) as u128;
+    let ko = |english, korean| language.of(english, korean);
+    let counted = format!("{} {}", grouped(tokens as u128), ko("tokens", "토큰"));
+    let mut table = Table::new([
+        ko("heads", "헤드 수"),
+        "d_k",
+        ko("parameters", "매개변수"),
+        ko("matrix FLOP", "행렬 FLOP"),
+        ko("measured µs", "측정 시간 µs"),
+        ko("times one head", "헤드 하나 대비"),
+    ])
+    .title(format!("d_model = {width}, {counted}"));
+    let mut figures = Vec::new();
+    for (layer, time) in layers.iter().zip(&times) {
+        let ratio = time / times[0];
+        table.row([
+            layer.heads().to_string(),
+            layer.head_dim().to_string(),
+            grouped(layer.parameter_count() as u128),
+            grouped(operations),
+            format!("{:.1}", 1e6 * time),
+            if layers[0].heads() == 1 { format!("{ratio:.2}") } else { "–".into() },
+        ]);
+        let (_, attended) = layer.infer(x.slice(s![..tokens.min(DRAWN), ..]), 1, Source::Own, &attention)?;
+        let weights = attended.weights()?;
+        let weights: Vec<Array2<f32>> =
+            (0..layer.heads()).map(|h| weights.slice(s![0, h, .., ..]).to_owned()).collect();
+        figures.push((layer, *time, weights));
+    }
+    let odd = (2..).find(|heads| !width.is_multiple_of(*heads)).unwrap_or(3);
+    let question = (format!("{odd} heads of {width} dimensions?"), format!("너비 {width}에 헤드 {odd}개?"));
+    let mut refused = Table::new([language.of(&question.0, &question.1)]);
+    refused.row([refusal(width, odd)]);
+
+    let drawn = figures.iter().rev().find(|(layer, ..)| layer.heads() <= READABLE);
+    let (layer, _, drawn) = drawn.unwrap_or(&figures[0]);
+    let count = layer.heads();
+    let title = (format!("{count} heads, each with weights of its own"), format!("헤드 {count}개, 저마다의 가중치"));
+    let scene = Grid::heads(drawn.clone())?
+        .title(language.of(&title.0, &title.1))
+        .note(ko("the first tokens, by a layer that has learned nothing yet", "앞쪽 토큰들, 아직 학습하지 않은 층"))
+        .language(language.into());
+    let figures = figures.iter().map(|(layer, time, weights)| {
+        json!({
+            "heads": layer.heads(), "d_k": layer.head_dim(), "parameters": layer.parameter_count(),
+            "operations": operations, "microseconds": 1e6 * time,
+            "weights": weights.iter().map(rows).collect::<Vec<_>>(),
+        })
+    });
+    let figures = json!({
+        "seed": seed, "d_model": width, "tokens": tokens, "heads": figures.collect::<Vec<_>>(),
+        "refused": { "heads": odd, "message": refusal(width, odd) },
+    });
+    Ok(Report { tables: vec![table, refused], scenes: vec![scene.into()], figures, ..Report::default() })
+}
+
+/// The layer without biases. The projections are the same for any number of heads, only cut otherwise.
+fn layer(width: usize, heads: usize, seed: u64) -> Result<MultiHeadAttention, foveal_models::Error> {
+    let mut random = Random::new(seed);
+    let mut linear = || Linear::xavier(width, width, &mut random).without_bias();
+    let projection = Projection::Separate { q: linear(), k: linear(), v: linear() };
+    MultiHeadAttention::from_parts(projection, linear(), heads, heads)
+}
+
+/// What the layer says to a number of heads that does not fit.
+fn refusal(width: usize, heads: usize) -> String {
+    let refused = MultiHeadAttention::new(width, heads, &mut Random::zeros());
+    refused.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+/// Random tokens with their positions, so that heads have something to look for.
+fn input(tokens: usize, width: usize, seed: u64) -> Array2<f32> {
+    Random::new(seed ^ 1).normal((tokens, width), 1.0) + positional_encoding(tokens, width) * 2.0
+}

@@ -1,0 +1,175 @@
+//! What the heads of a language model look at.
+
+mod kind;
+
+use anyhow::{Result, bail};
+use foveal_models::analysis::top;
+use foveal_models::trace::{Capture, Kind as Site, Probe};
+use foveal_view::Heatmap;
+use ndarray::Array2;
+use serde_json::json;
+
+use self::kind::{Kind, Shares, Tokens};
+use super::Experiment;
+use super::knobs::Knob;
+use super::number::{rows, single};
+use crate::arguments::Lab;
+use crate::language::Language;
+use crate::model::Loaded;
+use crate::report::Report;
+use crate::table::Table;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "patterns",
+    title: ["What the heads of a language model look at", "언어 모델의 헤드는 무엇을 보는가"],
+    about: [
+        "Heads of a trained model divide the work: some look at the tokens just before, some at other pieces of a word, some at equal tokens or punctuation, \
+         and many leave their weight on the first token when there is nothing to find. \
+         Each head is named here after what it looks at more than a head with equal weights would. \
+         A weight tells where a head looks, not why the model answers as it does.",
+        "학습된 모델의 헤드들은 일을 나누어 합니다. 바로 앞 토큰을 보는 헤드, 같은 단어의 다른 조각을 보는 헤드, 같은 토큰이나 문장 부호를 보는 헤드가 있고, \
+         찾을 것이 없을 때 첫 토큰에 가중치를 맡겨 두는 헤드도 많습니다. \
+         여기서는 가중치가 균등한 헤드보다 더 많이 보는 것에 따라 헤드의 이름을 붙였습니다. \
+         가중치는 헤드가 어디를 보는지 알려 줄 뿐, 모델이 왜 그렇게 답하는지는 알려 주지 않습니다.",
+    ],
+    knobs: &[Knob::Model],
+    run,
+};
+
+const TEXT: &str = "ROMEO: But soft, what light through yonder window breaks?";
+
+/// Keys that are listed of each token.
+const TOP: usize = 3;
+
+/// One head, looked at.
+struct Head {
+    layer: usize,
+    head: usize,
+    weights: Array2<f32>,
+    shares: Shares,
+    kind: Kind,
+}
+
+fn run(lab: &Lab, language: Language) -> Result<Report> {
+    let loaded = Loaded::open(&lab.model, "shakespeare")?;
+    let model = loaded.model.as_language_model()?;
+    let encoding = loaded.tokenizer()?.encode(TEXT)?;
+    let labels: Vec<String> = encoding.labels().iter().map(|label| visible(label)).collect();
+    if labels.len() < 3 {
+        bail!("{} makes only {} tokens of the text; at least 3 are needed", loaded.name, labels.len());
+    }
+    let tokens = Tokens { ids: encoding.ids(), words: encoding.words(), labels: encoding.labels() };
+    let mut probe = Probe::new(Capture::All);
+    model.infer(encoding.ids(), 1, None, &mut probe)?;
+    let trace = probe.into_trace();
+    let (mut heads, mut figures) = (Vec::new(), Vec::new());
+    for (layer, attended) in trace.of_kind(Site::Decoder) {
+        for head in 0..attended.heads() {
+            let weights = attended.weights(0, head)?;
+            let shares = Shares::of(&weights, &tokens);
+            let links = top(attended, 0, head, TOP)?;
+            let listed = links.iter().enumerate().map(|(query, links)| {
+                let links = links.iter().map(|link| json!({ "key": link.key, "token": encoding.labels()[link.key], "weight": single(link.weight) }));
+                json!({ "token": encoding.labels()[query], "top": links.collect::<Vec<_>>() })
+            });
+            let kind = shares.kind();
+            figures.push(json!({
+                "layer": layer, "head": head, "kind": kind.name(Language::En), "shares": shares.figures(),
+                "tokens": listed.collect::<Vec<_>>(),
+            }));
+            heads.push(Head { layer, head, weights, shares, kind });
+        }
+    }
+    let ko = |english, korean| language.of(english, korean);
+    let Some(shown) = heads.iter().max_by(|a, b| liveliness(&a.weights).total_cmp(&liveliness(&b.weights))) else {
+        bail!("{} has no heads to look at", loaded.name);
+    };
+    let place = format!("{} {}, {} {}", ko("layer", "층"), shown.layer, ko("head", "헤드"), shown.head);
+    let title = format!(
+        "{place} ({}): {}",
+        shown.kind.name(language),
+        ko("what each token attends to most", "각 토큰이 가장 많이 보는 토큰")
+    );
+    let mut table =
+        Table::new([ko("token", "토큰"), ko("first", "첫째"), "", ko("second", "둘째"), "", ko("third", "셋째"), ""])
+            .text_columns([1, 3, 5])
+            .title(title);
+    let links = top(trace.layer(Site::Decoder, shown.layer)?, 0, shown.head, TOP)?;
+    for (label, links) in labels.iter().zip(links) {
+        let mut row = vec![label.clone()];
+        row.extend(links.iter().flat_map(|link| [labels[link.key].clone(), format!("{:.2}", link.weight)]));
+        table.row(row);
+    }
+    let figures = json!({
+        "model": loaded.name, "text": TEXT, "tokens": encoding.labels(),
+        "shown": { "layer": shown.layer, "head": shown.head, "weights": rows(&shown.weights) }, "heads": figures,
+    });
+    let scene = Heatmap::new(shown.weights.clone(), encoding.labels().to_vec(), encoding.labels().to_vec())?
+        .title(TEXT)
+        .note(format!("{} · {place}", loaded.name))
+        .language(language.into());
+    Ok(Report {
+        tables: vec![kinds(&heads, language), map(&heads, language), table],
+        scenes: vec![scene.into()],
+        figures,
+        ..Report::default()
+    })
+}
+
+/// How many heads there are of each kind, and the clearest of them.
+fn kinds(heads: &[Head], language: Language) -> Table {
+    let ko = |english, korean| language.of(english, korean);
+    let mut table = Table::new([
+        "",
+        ko("kind", "종류"),
+        ko("heads", "헤드 수"),
+        ko("clearest", "가장 뚜렷한 헤드"),
+        ko("share", "비율"),
+        ko("if equal", "균등할 때"),
+        ko("looks at", "보는 것"),
+    ])
+    .text_columns([1, 3, 6]);
+    for kind in Kind::ALL {
+        let of_kind: Vec<&Head> = heads.iter().filter(|head| head.kind == kind).collect();
+        let lift = |head: &Head| head.shares.lift(kind);
+        let clearest = of_kind.iter().max_by(|a, b| lift(a).total_cmp(&lift(b)));
+        let (place, share, equal) = clearest.map_or_else(
+            || ("–".into(), "–".into(), "–".into()),
+            |head| {
+                let (share, equal) = head.shares.get(kind);
+                let place = format!("{} {}, {} {}", ko("layer", "층"), head.layer, ko("head", "헤드"), head.head);
+                (place, format!("{share:.2}"), format!("{equal:.2}"))
+            },
+        );
+        let (share, equal) = if kind == Kind::Spread { ("–".into(), "–".into()) } else { (share, equal) };
+        let (letter, name, about) = (kind.letter().to_string(), kind.name(language), kind.about(language));
+        table.row([letter, name.to_owned(), of_kind.len().to_string(), place, share, equal, about.to_owned()]);
+    }
+    table
+}
+
+/// The kind of every head, a letter each.
+fn map(heads: &[Head], language: Language) -> Table {
+    let width = heads.iter().filter(|head| head.layer == heads[0].layer).count();
+    let names = (0..width).map(|head| head.to_string());
+    let mut table = Table::new([language.of("layer", "층").to_owned()].into_iter().chain(names))
+        .title(language.of("The kind of every head", "모든 헤드의 종류"));
+    for layer in heads.chunks(width.max(1)) {
+        let letters = layer.iter().map(|head| head.kind.letter().to_string());
+        table.row([layer[0].layer.to_string()].into_iter().chain(letters));
+    }
+    table
+}
+
+/// How much a head attends to other tokens than itself and the first.
+fn liveliness(weights: &Array2<f32>) -> f32 {
+    let strongest = |(i, row): (usize, ndarray::ArrayView1<f32>)| {
+        row.iter().enumerate().filter(|(j, _)| *j != i && *j != 0).fold(0.0, |max: f32, (_, w)| max.max(*w))
+    };
+    weights.outer_iter().enumerate().map(strongest).sum()
+}
+
+/// Spaces and line ends that can be seen.
+fn visible(label: &str) -> String {
+    label.replace([' ', '▁'], "·").replace('\n', "⏎")
+}

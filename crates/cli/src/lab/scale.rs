@@ -1,0 +1,145 @@
+//! Why scores are divided by √d_k.
+
+use anyhow::Result;
+use foveal::Attention;
+use foveal_models::layer::Random;
+use foveal_view::{Chart, Steps};
+use ndarray::{Array4, ArrayView1, Axis};
+use serde_json::{Value, json};
+
+use super::Experiment;
+use super::knobs::{self, Knob};
+use super::number::{grouped, tiny};
+use crate::arguments::Lab;
+use crate::language::Language;
+use crate::report::Report;
+use crate::table::Table;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "scale",
+    title: ["Why scores are divided by √d_k", "점수를 √d_k로 나누는 이유"],
+    about: [
+        "If the entries of q and k have variance 1, then q·k has variance d_k: the wider the heads, the larger the scores. \
+         Softmax then gives nearly all weight to one key, and its gradient Σ w(1 − w) goes to 0, so nothing can be learned. \
+         Dividing by √d_k brings the variance back to 1, whatever d_k is.",
+        "q와 k의 각 성분의 분산이 1이면 내적 q·k의 분산은 d_k가 됩니다. 즉, 헤드의 차원이 클수록 점수도 커집니다. \
+         그러면 소프트맥스가 거의 모든 가중치를 한 키에 몰아주고, 기울기 Σ w(1 − w)가 0에 가까워져 학습이 멈춥니다. \
+         √d_k로 나누면 d_k와 관계없이 분산이 다시 1이 됩니다.",
+    ],
+    knobs: &[Knob::Dims, Knob::Tokens, Knob::Seed],
+    run,
+};
+
+/// Queries of each dimension, in batches so that few of them are in memory.
+const BATCH: usize = 100;
+const BATCHES: usize = 20;
+
+fn run(lab: &Lab, language: Language) -> Result<Report> {
+    let dims = knobs::some(Knob::Dims, &lab.dims, &[4, 16, 64, 256], 1..=2048)?;
+    let keys = knobs::one(Knob::Tokens, &lab.tokens, 16, 2..=64)?;
+    let seed = lab.seed.unwrap_or(1);
+    let ko = |english, korean| language.of(english, korean);
+    let measured = dims.iter().map(|&dim| Ok((dim, measure(dim, keys, seed)?))).collect::<Result<Vec<_>>>()?;
+
+    let head = || {
+        Table::new([
+            "d_k",
+            ko("variance", "분산"),
+            ko("largest weight", "최대 가중치"),
+            ko("smallest weight", "최소 가중치"),
+            ko("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
+        ])
+    };
+    let mut tables = [
+        head().title(ko("Scores q·k as they are", "점수 q·k 그대로")),
+        head().title(ko("Scores q·k ÷ √d_k", "점수 q·k ÷ √d_k")),
+    ];
+    for (dim, ways) in &measured {
+        for (table, way) in tables.iter_mut().zip(ways) {
+            table.row([
+                grouped(*dim as u128),
+                format!("{:.2}", way.variance),
+                tiny(way.largest),
+                tiny(way.smallest),
+                tiny(way.gradient),
+            ]);
+        }
+    }
+    let curve = |way: usize, of: fn(&Way) -> f64| {
+        measured.iter().map(move |(dim, ways)| (*dim as f64, of(&ways[way]))).collect::<Vec<_>>()
+    };
+    let queries = grouped((BATCH * BATCHES) as u128);
+    let note = (format!("{queries} queries, {keys} keys each"), format!("쿼리 {queries}개, 쿼리마다 키 {keys}개"));
+    let scene = Chart::new("d_k", ko("mean over queries", "쿼리들의 평균"))
+        .series(ko("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
+        .series(ko("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
+        .series(ko("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
+        .series(ko("gradient, ÷ √d_k", "기울기, ÷ √d_k"), curve(1, |way| way.gradient))
+        .steps(Steps::Log, Steps::Linear)
+        .from_zero()
+        .title(ko("Softmax with and without √d_k", "√d_k가 있을 때와 없을 때의 소프트맥스"))
+        .note(language.of(&note.0, &note.1))
+        .language(language.into());
+    let figures = measured
+        .iter()
+        .map(|(dim, [raw, scaled])| json!({ "d_k": dim, "raw": raw.figures(), "scaled": scaled.figures() }));
+    Ok(Report {
+        tables: tables.into(),
+        scenes: vec![scene.into()],
+        figures: json!({ "seed": seed, "queries": BATCH * BATCHES, "keys": keys, "dims": figures.collect::<Vec<_>>() }),
+        ..Report::default()
+    })
+}
+
+/// What softmax makes of scores of one size; means over the queries.
+#[derive(Default)]
+struct Way {
+    variance: f64,
+    largest: f64,
+    smallest: f64,
+    /// The trace of the softmax's derivative, Σ w(1 − w).
+    gradient: f64,
+}
+
+impl Way {
+    fn figures(&self) -> Value {
+        let Way { variance, largest, smallest, gradient } = self;
+        json!({ "variance": variance, "largest": largest, "smallest": smallest, "gradient": gradient })
+    }
+}
+
+/// Without and with the division, on the same random queries and keys.
+fn measure(dim: usize, keys: usize, seed: u64) -> Result<[Way; 2]> {
+    let mut random = Random::new(seed);
+    let mut ways = [Way::default(), Way::default()];
+    for _ in 0..BATCHES {
+        // Every query has keys of its own.
+        let q: Array4<f32> = random.normal((BATCH, 1, 1, dim), 1.0);
+        let k: Array4<f32> = random.normal((BATCH, 1, keys, dim), 1.0);
+        for (way, scale) in ways.iter_mut().zip([1.0, 1.0 / (dim as f64).sqrt()]) {
+            let products = q.outer_iter().zip(k.outer_iter()).flat_map(|(q, k)| {
+                let (q, k) = (q.index_axis_move(Axis(0), 0), k.index_axis_move(Axis(0), 0));
+                k.outer_iter().map(|k| scale * dot(q.row(0), k)).collect::<Vec<_>>()
+            });
+            // The mean is known to be 0.
+            way.variance += products.map(|x| x * x).sum::<f64>() / keys as f64;
+            let weights = Attention::new().scale(scale as f32).weights(&q, &k)?;
+            for row in weights.rows() {
+                way.largest += f64::from(row.fold(0f32, |max, w| max.max(*w)));
+                way.smallest += f64::from(row.fold(1f32, |min, w| min.min(*w)));
+                way.gradient += row.iter().map(|w| f64::from(*w) * (1.0 - f64::from(*w))).sum::<f64>();
+            }
+        }
+    }
+    let queries = (BATCH * BATCHES) as f64;
+    Ok(ways.map(|way| Way {
+        variance: way.variance / queries,
+        largest: way.largest / queries,
+        smallest: way.smallest / queries,
+        gradient: way.gradient / queries,
+    }))
+}
+
+fn dot(q: ArrayView1<f32>, k: ArrayView1<f32>) -> f64 {
+    q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum()
+}

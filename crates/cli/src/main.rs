@@ -1,0 +1,51 @@
+//! The `foveal` command: thin, over the engine, the models and the pictures.
+
+#![deny(unsafe_code)]
+
+mod arguments;
+mod bench;
+mod completions;
+mod generate;
+mod heads;
+mod lab;
+mod language;
+mod map;
+mod model;
+mod output;
+mod report;
+mod see;
+mod source;
+mod table;
+mod train;
+mod translate;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use output::Output;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output::new(&arguments.common);
+    let done = match arguments.command {
+        Command::See(see) => see::run(&see, output),
+        Command::Heads(heads) => heads::run(&heads, output),
+        Command::Map(map) => map::run(&map, output),
+        Command::Generate(generate) => generate::run(&generate, output),
+        Command::Translate(translate) => translate::run(&translate, output),
+        Command::Train(train) => train::run(&train, output),
+        Command::Lab(lab) => lab::run(&lab, output),
+        Command::Bench(bench) => bench::run(&bench, output),
+        Command::Completions(completions) => completions::run(&completions, output),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough, as in `foveal … | head`.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("foveal: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `foveal map`: the attention of a long text as one picture, at any zoom.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use foveal::Pool;
+use foveal_models::trace::{Capture, Kind, Probe};
+use foveal_view::{Map as Picture, Steps};
+use serde_json::json;
+
+use crate::arguments::{Map, PoolChoice};
+use crate::model::Loaded;
+use crate::output::Output;
+use crate::report::Report;
+use crate::source;
+
+/// Pixels of a terminal's picture, a side: more than any has rows or columns.
+const TERMINAL: usize = 256;
+
+pub fn run(map: &Map, output: Output) -> Result<()> {
+    output.check_file()?;
+    let text =
+        if map.path == Path::new("-") { source::text(Some("-"), None)? } else { source::text(None, Some(&map.path))? };
+    let loaded = Loaded::open(&map.model, "shakespeare")?;
+    let model = loaded.model.as_language_model()?;
+    let shape = model.shape();
+    let encoding = loaded.tokenizer()?.encode(&text)?;
+    let most = map.most.unwrap_or(shape.context).min(shape.context);
+    let tokens = &encoding.ids()[..encoding.len().min(most)];
+    let ko = |english, korean| output.language.of(english, korean);
+    if tokens.len() < encoding.len() {
+        eprintln!("foveal: {} of {} tokens: the model sees {} at a time", tokens.len(), encoding.len(), shape.context);
+    }
+    let layer = map.layer.unwrap_or(shape.layers / 2);
+    if layer >= shape.layers || map.head >= shape.heads {
+        bail!(
+            "there is no head {} in layer {layer}; there are {} layers of {} heads",
+            map.head,
+            shape.layers,
+            shape.heads
+        );
+    }
+    let mut probe = Probe::new(Capture::Layers(vec![layer]));
+    let mut read = Ok(());
+    // Within the pool, so that no step of the model has to be handed over to it.
+    rayon::scope(|_| read = model.infer(tokens, 1, None, &mut probe).map(drop));
+    read?;
+    let trace = probe.into_trace();
+    let attended = trace.layer(Kind::Decoder, layer)?;
+    let within = |range: &Option<Range<usize>>| match range {
+        Some(range) if range.end > tokens.len() => {
+            bail!("tokens {range:?} are asked for, but there are {}", tokens.len())
+        }
+        range => Ok(range.clone().unwrap_or(0..tokens.len())),
+    };
+    let (rows, columns) = (within(&map.rows)?, within(&map.columns)?);
+    let side = if output.file().is_some() || output.is_json() { map.pixels.max(1) } else { TERMINAL };
+    let pixels = (side.min(rows.len()), side.min(columns.len()));
+    let pool = match map.pool {
+        PoolChoice::Max => Pool::Max,
+        PoolChoice::Mean => Pool::Mean,
+        PoolChoice::Sum => Pool::Sum,
+    };
+    let picture = attended.map((0, map.head), rows.clone(), columns.clone(), pixels, pool)?;
+    let figures = json!({
+        "model": loaded.name, "tokens": tokens.len(), "layer": layer, "head": map.head,
+        "rows": [rows.start, rows.end], "columns": [columns.start, columns.end],
+        "pixels": picture.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>(),
+    });
+    let note = format!("{} · {} {layer}, {} {}", loaded.name, ko("layer", "층"), ko("head", "헤드"), map.head);
+    let title = format!("{} × {} {}", rows.len(), columns.len(), ko("tokens", "토큰"));
+    let scene = Picture::new(picture, rows, columns)?.steps(Steps::Log).title(title).note(note);
+    output.show(&Report { scenes: vec![scene.language(output.language.into()).into()], figures, ..Report::default() })
+}

@@ -1,0 +1,157 @@
+//! Where results go: a terminal, a pipe, or a file.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use foveal_view::{Depth, Format, Look, Scene, Terminal, Theme, write};
+
+use crate::arguments::Common;
+use crate::language::Language;
+use crate::report::Report;
+use crate::table::Table;
+
+/// Columns where there is no terminal to ask.
+const WIDTH: usize = 100;
+
+/// What is shown, and where.
+pub struct Output {
+    pub language: Language,
+    width: usize,
+    terminal: Terminal,
+    look: Look,
+    json: bool,
+    file: Option<PathBuf>,
+}
+
+impl Output {
+    pub fn new(common: &Common) -> Self {
+        let size = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let width = common.width.map(usize::from).or(size).unwrap_or(WIDTH);
+        let theme = if common.light { Theme::Light } else { Theme::Dark };
+        Output {
+            language: Language::choose(common.lang),
+            width,
+            terminal: Terminal::new(width).depth(depth()).theme(theme),
+            look: Look::new().theme(if common.dark { Theme::Dark } else { Theme::Light }),
+            json: common.json,
+            file: common.output.clone(),
+        }
+    }
+
+    /// Whether figures are asked for instead of text.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Columns there are.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The file that the result goes to.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Refuses a file that could never be written, before any work is done for it.
+    pub fn check_file(&self) -> Result<()> {
+        let Some(path) = &self.file else { return Ok(()) };
+        Format::of(path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            bail!("{} is not a folder; make it first, or name another file", folder.display());
+        }
+        Ok(())
+    }
+
+    /// Whether the file is to be a page.
+    pub fn wants_page(&self) -> bool {
+        self.file.as_ref().is_some_and(|path| matches!(Format::of(path), Ok(Format::Html)))
+    }
+
+    /// Shows a report: figures alone where they were asked for; else text, and the picture in the terminal or in the file.
+    pub fn show(&self, report: &Report) -> Result<()> {
+        if let Some(path) = &self.file {
+            self.save(report, path)?;
+        }
+        if self.json {
+            return self.line(&serde_json::to_string_pretty(&report.figures)?);
+        }
+        let mut text = String::new();
+        for line in std::iter::once(&report.title).chain(&report.about).filter(|line| !line.is_empty()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        for table in &report.tables {
+            text.push('\n');
+            push_table(&mut text, table);
+        }
+        if self.file.is_none() {
+            for scene in &report.scenes {
+                text.push('\n');
+                text.push_str(&self.draw(scene)?);
+            }
+        }
+        if let Some(path) = &self.file {
+            text.push_str(&format!("\n{}\n", path.display()));
+        }
+        self.text(&text)
+    }
+
+    /// A picture for the terminal.
+    pub fn draw(&self, scene: &Scene) -> Result<String> {
+        Ok(scene.terminal(&self.terminal)?)
+    }
+
+    fn save(&self, report: &Report, path: &Path) -> Result<()> {
+        let saved = match (Format::of(path)?, &report.page, report.scenes.first()) {
+            (Format::Html, Some(page), _) => page.save(path),
+            (Format::Json, _, _) => {
+                let figures = serde_json::to_string_pretty(&report.figures)? + "\n";
+                write(path, figures.as_bytes())
+            }
+            (_, _, Some(scene)) => scene.save(path, &self.look),
+            _ => bail!("there is no picture to write to {}", path.display()),
+        };
+        saved.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Text as it is, at once.
+    pub fn text(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// A line of text.
+    pub fn line(&self, text: &str) -> Result<()> {
+        self.text(&format!("{text}\n"))
+    }
+}
+
+fn push_table(text: &mut String, table: &Table) {
+    for line in table.lines() {
+        text.push_str(&line);
+        text.push('\n');
+    }
+}
+
+/// What colours there are: none for a pipe, a file or a user who wants none.
+fn depth() -> Depth {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let term = std::env::var("TERM").unwrap_or_default();
+    if set("NO_COLOR") || !std::io::stdout().is_terminal() || term == "dumb" {
+        return Depth::Plain;
+    }
+    match std::env::var("COLORTERM").as_deref() {
+        Ok("truecolor" | "24bit") => Depth::True,
+        _ => Depth::Ansi256,
+    }
+}
+
+/// Whether the error is only that nobody reads any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

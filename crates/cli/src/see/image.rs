@@ -1,0 +1,154 @@
+//! The attention of a vision model over an image.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use foveal_models::Model;
+use foveal_models::model::Vit;
+use foveal_models::trace::{Capture, Kind, Probe, Trace};
+use foveal_view::Patches;
+use image::imageops::FilterType;
+use ndarray::{Array2, Array3, Array4, s};
+use serde_json::json;
+
+use crate::arguments::{See, Which};
+use crate::model::Loaded;
+use crate::output::Output;
+use crate::report::Report;
+use crate::table::Table;
+
+pub fn run(see: &See, path: &Path, output: Output) -> Result<()> {
+    let loaded = Loaded::open(&see.model, "digits")?;
+    let Model::Vit(model) = &loaded.model else {
+        bail!("{} reads text, not images; leave out --model for the one inside, or name a ViT", loaded.name)
+    };
+    let picture = read(model, path)?;
+    let mut probe = Probe::new(Capture::All);
+    let hidden = model.infer(&normalised(&picture), &mut probe)?;
+    let scores = model.classify(&hidden).ok().map(|logits| probabilities(&logits));
+    let trace = probe.into_trace();
+    let layer = match see.layer {
+        Some(Which::One(layer)) => layer,
+        _ => model.config().layers - 1,
+    };
+    let head = match see.head {
+        Some(Which::One(head)) => Some(head),
+        _ => None,
+    };
+    output.show(&report(model, &picture, &trace, (layer, head), see.token, scores, &output)?)
+}
+
+/// The image in the size of the model, its values from 0 to 1: [C, height, width].
+fn read(model: &Vit, path: &Path) -> Result<Array3<f32>> {
+    let size = model.config().image as u32;
+    let read = image::ImageReader::open(path).and_then(|reader| reader.with_guessed_format());
+    let mut reader = read.with_context(|| format!("cannot read {}", path.display()))?;
+    reader.limits(image::Limits::default());
+    let picture = reader.decode().with_context(|| format!("{} is no PNG or JPEG that can be read", path.display()))?;
+    let picture = picture.resize_exact(size, size, FilterType::Triangle);
+    let size = size as usize;
+    Ok(match model.config().channels {
+        1 => {
+            let grey = picture.to_luma8();
+            let values = Array3::from_shape_fn((1, size, size), |(_, y, x)| {
+                f32::from(grey.get_pixel(x as u32, y as u32).0[0]) / 255.0
+            });
+            // Digits are white on black; ink on paper is turned around.
+            if values.mean().unwrap_or(0.0) > 0.5 { 1.0 - values } else { values }
+        }
+        3 => {
+            let rgb = picture.to_rgb8();
+            Array3::from_shape_fn((3, size, size), |(c, y, x)| {
+                f32::from(rgb.get_pixel(x as u32, y as u32).0[c]) / 255.0
+            })
+        }
+        channels => bail!("the model wants images of {channels} channels; there are grey (1) and coloured (3) ones"),
+    })
+}
+
+/// As ViT was trained: from −1 to 1.
+fn normalised(picture: &Array3<f32>) -> Array4<f32> {
+    picture.mapv(|x| (x - 0.5) / 0.5).insert_axis(ndarray::Axis(0))
+}
+
+fn probabilities(logits: &Array2<f32>) -> Vec<f32> {
+    let max = logits.iter().fold(f32::NEG_INFINITY, |max, x| max.max(*x));
+    let exp: Vec<f32> = logits.row(0).iter().map(|x| (x - max).exp()).collect();
+    let sum: f32 = exp.iter().sum();
+    exp.into_iter().map(|x| x / sum).collect()
+}
+
+fn report(
+    model: &Vit,
+    picture: &Array3<f32>,
+    trace: &Trace,
+    (layer, head): (usize, Option<usize>),
+    query: Option<usize>,
+    scores: Option<Vec<f32>>,
+    output: &Output,
+) -> Result<Report> {
+    let ko = |english, korean| output.language.of(english, korean);
+    let attended = trace.layer(Kind::Encoder, layer)?;
+    let (grid, heads) = (model.config().grid(), attended.heads());
+    if let Some(head) = head.filter(|head| *head >= heads) {
+        bail!("there is no head {head}; there are {heads}, counted from 0");
+    }
+    // Query 0 is the token that the class is read from; patches begin at 1.
+    let row = match query {
+        Some(patch) if patch >= grid * grid => {
+            bail!("there is no patch {patch}; there are {}, counted from 0", grid * grid)
+        }
+        query => query.map_or(0, |patch| patch + 1),
+    };
+    let over_patches = |head: usize| -> Result<Array2<f32>> {
+        let weights = attended.tile(0, head, row..row + 1, 1..attended.keys())?;
+        Ok(weights.into_shape_with_order((grid, grid)).expect("a weight for each patch"))
+    };
+    let maps = (0..heads).map(over_patches).collect::<Result<Vec<_>>>()?;
+    let mean = maps.iter().fold(Array2::zeros((grid, grid)), |sum, map| sum + map) / heads as f32;
+    let first = head.map_or(&mean, |head| &maps[head]).clone();
+    let name = head.map_or_else(
+        || ko("mean of the heads", "헤드 평균").to_owned(),
+        |head| format!("{} {head}", ko("head", "헤드")),
+    );
+    let mut patches = match picture.dim().0 {
+        1 => Patches::grey(&picture.slice(s![0, .., ..]).to_owned(), first)?,
+        _ => Patches::rgb(picture.view().permuted_axes([1, 2, 0]).as_standard_layout().into_owned(), first)?,
+    };
+    patches = patches.name(name);
+    if head.is_none() {
+        for (head, map) in maps.iter().enumerate() {
+            patches = patches.and(format!("{} {head}", ko("head", "헤드")), map.clone())?;
+        }
+    }
+    if row > 0 {
+        patches = patches.query((row - 1) / grid, (row - 1) % grid);
+    }
+    let title = match &scores {
+        Some(scores) => {
+            let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
+            format!("{} {best}, p = {:.3}", ko("class", "분류"), scores[best])
+        }
+        None => String::new(),
+    };
+    let from = if row == 0 {
+        ko("the class token's attention", "분류 토큰의 어텐션").to_owned()
+    } else {
+        format!("{} {}", ko("patch", "패치"), row - 1)
+    };
+    let note = format!("{} {layer} · {from}", ko("layer", "층"));
+    let scene = patches.title(title).note(note).language(output.language.into());
+    let mut report = Report { scenes: vec![scene.into()], ..Report::default() };
+    if let Some(scores) = &scores {
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+        let mut table = Table::new([ko("class", "분류"), "p"]);
+        order.iter().take(3).for_each(|class| table.row([class.to_string(), format!("{:.3}", scores[*class])]));
+        report.tables.push(table);
+    }
+    let rows = |map: &Array2<f32>| map.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>();
+    report.figures = json!({
+        "classes": scores, "layer": layer, "query": query, "heads": maps.iter().map(rows).collect::<Vec<_>>(),
+    });
+    Ok(report)
+}
