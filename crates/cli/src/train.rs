@@ -47,7 +47,7 @@ impl Run {
             floor: base.floor.min(peak),
             warmup: base.warmup.min(steps / 5),
             dropout: self.dropout.unwrap_or(base.dropout),
-            evaluate_every: self.evaluate_every.unwrap_or(base.evaluate_every).min(steps),
+            evaluate_every: self.evaluate_every.unwrap_or(base.evaluate_every),
             patience: self.patience.or(base.patience),
             seed: self.seed,
             ..base

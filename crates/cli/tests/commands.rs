@@ -175,7 +175,8 @@ fn generate_writes_on() {
     let greedy = printed(&["generate", "ROMEO:", "-n", "20"]);
     assert!(greedy.starts_with("ROMEO:") && greedy.len() > 30);
     assert_eq!(printed(&["generate", "ROMEO:", "-n", "20"]), greedy);
-    let by_chance = |seed| printed(&["generate", "ROMEO:", "-n", "20", "--temperature", "1", "--top-k", "40", "--seed", seed]);
+    let by_chance =
+        |seed| printed(&["generate", "ROMEO:", "-n", "20", "--temperature", "1", "--top-k", "40", "--seed", seed]);
     assert_eq!(by_chance("3"), by_chance("3"));
     assert_ne!(by_chance("3"), by_chance("4"));
     assert!(refused(&["generate", "a", "--temperature", "0"]).contains("choose greedily"));
@@ -196,7 +197,7 @@ fn translate_translates_and_aligns() {
     let shown = printed(&["translate", "The student reads two books."]);
     assert!(shown.starts_with("학생은 책을 두 권 읽어요."), "{shown}");
     let figures = json(&["translate", "I do not eat apples."]);
-    assert_eq!(figures["translation"], "저는 사과들을 먹지 않아요.");
+    assert_eq!(figures["translation"], "저는 사과를 먹지 않아요.");
     let rows = figures["weights"].as_array().unwrap();
     assert!(rows.iter().all(|row| {
         let sum: f64 = row.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).sum();
@@ -229,8 +230,11 @@ fn an_image_is_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.png");
     // A stroke: black on white, as one would draw a 1.
-    image::GrayImage::from_fn(56, 56, |x, y| image::Luma([if (26..31).contains(&x) && (8..48).contains(&y) { 0 } else { 255 }]))
-        .save(&path).unwrap();
+    image::GrayImage::from_fn(56, 56, |x, y| {
+        image::Luma([if (26..31).contains(&x) && (8..48).contains(&y) { 0 } else { 255 }])
+    })
+    .save(&path)
+    .unwrap();
     let figures = json(&["see", "--image", path.to_str().unwrap()]);
     let classes: Vec<f64> = figures["classes"].as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).collect();
     let best = (0..classes.len()).max_by(|a, b| classes[*a].total_cmp(&classes[*b])).unwrap();
@@ -265,13 +269,26 @@ fn training_leaves_a_model_that_other_commands_take() {
     printed(&[&longer[..], &["--resume"]].concat());
     assert_eq!(lines(&target.join("losses.csv")), 10);
     assert!(printed(&["see", "the cat", "--model", model]).contains("the"));
-    assert!(refused(&["train", "text", source, "-d", model, "--resume", "--dims", "15", "--heads", "2"]).contains("does not divide"));
+    assert!(
+        refused(&["train", "text", source, "-d", model, "--resume", "--dims", "15", "--heads", "2"])
+            .contains("does not divide")
+    );
 
     let pairs = folder.path().join("pairs.tsv");
     let body: String = (0..60).map(|i| format!("number {i}\t숫자 {i}\n")).collect();
     std::fs::write(&pairs, format!("{body}no tab here\n")).unwrap();
     let target = folder.path().join("pairs");
-    let output = run(&["train", "pairs", pairs.to_str().unwrap(), "-d", target.to_str().unwrap(), "--steps", "3", "--dims", "16"]);
+    let output = run(&[
+        "train",
+        "pairs",
+        pairs.to_str().unwrap(),
+        "-d",
+        target.to_str().unwrap(),
+        "--steps",
+        "3",
+        "--dims",
+        "16",
+    ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("line 61"), "{}", text(&output.stderr));
     printed(&["translate", "number 3", "--model", target.to_str().unwrap()]);

@@ -155,6 +155,13 @@ pub enum Error {
         /// The learning rate.
         learning_rate: f32,
     },
+    /// The state of a run was made with another plan than it is to go on with.
+    OtherPlan {
+        /// Where the state is.
+        path: PathBuf,
+        /// Where the plans differ.
+        differences: Vec<String>,
+    },
     /// A model lacks a part that the call needs.
     MissingPart {
         /// Which part.
@@ -279,6 +286,12 @@ impl fmt::Display for Error {
                 "training broke down in step {step}: the loss is {loss} and the norm of its gradient {gradient}, at a learning \
                  rate of {learning_rate}; the model is as before this step. Take a smaller learning rate, a longer warm-up, or \
                  clip the gradients"
+            ),
+            Error::OtherPlan { path, differences } => write!(
+                f,
+                "{} is the state of a run with another plan ({}); go on with the same, or begin elsewhere",
+                path.display(),
+                differences.join("; ")
             ),
             Error::MissingPart { part, fit } => write!(f, "the checkpoint lacks {part}; take {fit}"),
             Error::PatchSize { image, patch } => {

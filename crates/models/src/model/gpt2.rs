@@ -118,7 +118,7 @@ impl Gpt2Config {
             "n_head": self.heads,
             "n_inner": self.hidden,
             "activation_function": names::of_activation(self.activation),
-            "layer_norm_epsilon": self.epsilon,
+            "layer_norm_epsilon": names::decimal(self.epsilon),
             "tie_word_embeddings": self.tied,
         })
     }

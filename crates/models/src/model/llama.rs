@@ -143,7 +143,7 @@ impl LlamaConfig {
             "head_dim": self.head_dim,
             "intermediate_size": self.hidden,
             "hidden_act": names::of_activation(self.activation),
-            "rms_norm_eps": self.epsilon,
+            "rms_norm_eps": names::decimal(self.epsilon),
             "rope_theta": self.rope_base,
             "attention_bias": self.attention_bias,
             "tie_word_embeddings": self.tied,

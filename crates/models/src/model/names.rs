@@ -76,6 +76,11 @@ pub(super) fn activation(config: &Config, key: &str, default: &str) -> Result<Ac
     })
 }
 
+/// A number as it was meant: 1e-5 is 9.999999747378752e-6 as f64.
+pub(super) fn decimal(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or_else(|_| x.into())
+}
+
 /// The name of an activation.
 pub(super) fn of_activation(activation: Activation) -> &'static str {
     let known = ACTIVATIONS.into_iter().find(|(_, known)| *known == activation);

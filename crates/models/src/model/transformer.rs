@@ -62,7 +62,7 @@ pub struct Alignment {
 }
 
 impl TransformerConfig {
-    /// The base model of the paper, 63 million parameters.
+    /// The base model of the paper, with a table of tokens for each language: 82 million parameters.
     pub fn base() -> Self {
         TransformerConfig {
             source_vocabulary: 37_000,
@@ -131,7 +131,7 @@ impl TransformerConfig {
             "decoder_layers": self.decoder_layers,
             "activation_function": names::of_activation(self.activation),
             "norm_order": match self.order { NormOrder::First => "first", NormOrder::Last => "last" },
-            "layer_norm_eps": self.epsilon,
+            "layer_norm_eps": names::decimal(self.epsilon),
             "tie_word_embeddings": self.tied,
             "alignment_layer": self.alignment.map(|alignment| alignment.layer),
             "alignment_head": self.alignment.and_then(|alignment| alignment.head),

@@ -102,7 +102,7 @@ impl VitConfig {
             "num_attention_heads": self.heads,
             "intermediate_size": self.hidden,
             "hidden_act": names::of_activation(self.activation),
-            "layer_norm_eps": self.epsilon,
+            "layer_norm_eps": names::decimal(self.epsilon),
             "id2label": labels,
         })
     }

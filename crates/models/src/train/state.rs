@@ -37,10 +37,9 @@ pub(super) fn load<T: Task>(trainer: &mut Trainer<T>, path: &Path) -> Result<()>
     let wrong = |at: &str, problem: String| Error::Format { path: path.to_path_buf(), at: at.into(), problem };
     let about = |key: &str| file.about(key).ok_or_else(|| wrong(key, "absent; this is not the state of a run".into()));
     let plan: Plan = serde_json::from_str(about("plan")?).map_err(|error| wrong("plan", error.to_string()))?;
-    // More steps than were planned at first are what one resumes for.
-    if (Plan { steps: 0, ..plan }) != (Plan { steps: 0, ..*trainer.plan() }) {
-        let problem = format!("{plan:?}, but the run is to go on with {:?}", trainer.plan());
-        return Err(wrong("plan", problem));
+    let differences = differences(&plan, trainer.plan());
+    if !differences.is_empty() {
+        return Err(Error::OtherPlan { path: path.to_path_buf(), differences });
     }
     trainer.records = read_csv(about("records")?).ok_or_else(|| wrong("records", "not the records of a run".into()))?;
     trainer.worse = about("worse")?.parse().map_err(|_| wrong("worse", "not a number".into()))?;
@@ -56,6 +55,17 @@ pub(super) fn load<T: Task>(trainer: &mut Trainer<T>, path: &Path) -> Result<()>
         trainer.best = Some((f32::from_bits(bits), model));
     }
     Ok(())
+}
+
+/// Where two plans differ, as "name: one, other". More steps than were planned at first, and a warm-up that follows from
+/// them, are what one resumes for.
+fn differences(saved: &Plan, wanted: &Plan) -> Vec<String> {
+    let values = |plan| serde_json::to_value(plan).expect("a plan is plain numbers");
+    let (saved, wanted) = (values(saved), values(wanted));
+    let all = saved.as_object().into_iter().flatten();
+    let others =
+        all.filter(|(name, value)| !["steps", "warmup"].contains(&name.as_str()) && **value != wanted[name.as_str()]);
+    others.map(|(name, value)| format!("{name}: {value}, now {}", wanted[name.as_str()])).collect()
 }
 
 fn fill(file: &Checkpoint, prefix: &str, model: &mut impl Parameters) -> Result<()> {

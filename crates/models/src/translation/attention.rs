@@ -32,7 +32,12 @@ impl Reading {
 ///
 /// # Errors
 /// If the words are not those of the weights.
-pub fn links(weights: &Array2<f32>, source: &[Group], target: &[Group], reading: Reading) -> Result<Vec<(usize, usize)>> {
+pub fn links(
+    weights: &Array2<f32>,
+    source: &[Group],
+    target: &[Group],
+    reading: Reading,
+) -> Result<Vec<(usize, usize)>> {
     let tokens = target.last().map_or(0, |group| group.tokens.end);
     if weights.nrows() != tokens + 1 {
         let (expected, got) = (vec![tokens + 1, weights.ncols()], weights.shape().to_vec());
@@ -44,7 +49,8 @@ pub fn links(weights: &Array2<f32>, source: &[Group], target: &[Group], reading:
     };
     let rows = weights.slice(ndarray::s![first..first + tokens, ..]).to_owned();
     let merged = merge(&rows, target, source)?;
-    let strongest = |row: ndarray::ArrayView1<f32>| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]).then(b.cmp(a)));
+    let strongest =
+        |row: ndarray::ArrayView1<f32>| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b]).then(b.cmp(a)));
     Ok(merged.outer_iter().enumerate().filter_map(|(word, row)| Some((strongest(row)?, word))).collect())
 }
 

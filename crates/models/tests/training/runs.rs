@@ -76,7 +76,7 @@ fn an_interrupted_run_goes_on_as_if_it_had_not_been() {
     assert_eq!(second.best(), whole.best());
 
     let other = Plan { peak: 1e-3, ..plan() };
-    assert!(matches!(Trainer::resume(&task, gpt2(), other, &state), Err(Error::Format { .. })));
+    assert!(matches!(Trainer::resume(&task, gpt2(), other, &state), Err(Error::OtherPlan { .. })));
     let longer = Plan { steps: 40, ..plan() };
     assert_eq!(Trainer::resume(&task, gpt2(), longer, &state).unwrap().records().len(), 13);
 }
