@@ -1,9 +1,12 @@
 //! What can be said on the command line.
 
+mod train;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainTask, TrainText};
 use crate::language::Language;
 
 /// Exact attention, and a way to look at all of it.
@@ -326,133 +329,6 @@ pub struct Translate {
     /// Tokens, or whole words
     #[arg(long, value_enum, default_value_t = Unit::Words)]
     pub tokens: Unit,
-}
-
-#[derive(Args, Debug)]
-pub struct Train {
-    #[command(subcommand)]
-    pub task: TrainTask,
-}
-
-/// What to learn.
-#[derive(Debug, Subcommand)]
-pub enum TrainTask {
-    /// The next token of a text
-    Text(TrainText),
-    /// Translation: the grammar inside, or any file of pairs
-    Pairs(TrainPairs),
-    /// Handwritten digits
-    Digits(TrainDigits),
-}
-
-/// What every training run understands.
-#[derive(Args, Debug)]
-pub struct Run {
-    /// The folder for the model, its state and its losses
-    #[arg(short = 'd', long, value_name = "FOLDER")]
-    pub folder: PathBuf,
-    /// Go on from the state in the folder
-    #[arg(long)]
-    pub resume: bool,
-    /// Steps [default: by the task]
-    #[arg(long, value_name = "N")]
-    pub steps: Option<usize>,
-    /// Examples of a step [default: by the task]
-    #[arg(long, value_name = "N")]
-    pub batch: Option<usize>,
-    /// The largest learning rate [default: by the task]
-    #[arg(long, value_name = "RATE")]
-    pub rate: Option<f32>,
-    /// The share of values dropped [default: by the task]
-    #[arg(long, value_name = "P")]
-    pub dropout: Option<f32>,
-    /// Steps between evaluations
-    #[arg(long, value_name = "N")]
-    pub evaluate_every: Option<usize>,
-    /// End when this many evaluations bring nothing better
-    #[arg(long, value_name = "N")]
-    pub patience: Option<usize>,
-    /// Steps between states on disk
-    #[arg(long, default_value_t = 250, value_name = "N")]
-    pub save_every: usize,
-    /// What everything random follows from
-    #[arg(long, default_value_t = 1337, value_name = "N")]
-    pub seed: u64,
-    /// Width of the model
-    #[arg(long, value_name = "N")]
-    pub dims: Option<usize>,
-    /// Heads of each layer
-    #[arg(long, value_name = "N")]
-    pub heads: Option<usize>,
-    /// Layers
-    #[arg(long, value_name = "N")]
-    pub layers: Option<usize>,
-    /// Save the model with numbers of 16 bits
-    #[arg(long)]
-    pub half: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ShapeChoice {
-    Gpt2,
-    Llama,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  foveal train text shakespeare.txt -d out/play
-  foveal train text book.txt -d out/book --shape llama --vocabulary 2000 --steps 5000")]
-pub struct TrainText {
-    /// The text
-    pub path: PathBuf,
-    #[command(flatten)]
-    pub run: Run,
-    /// The kind of model
-    #[arg(long, value_enum, default_value_t = ShapeChoice::Gpt2)]
-    pub shape: ShapeChoice,
-    /// Byte pairs of this number of tokens [default: characters]
-    #[arg(long, value_name = "N")]
-    pub vocabulary: Option<usize>,
-    /// Tokens that the model sees
-    #[arg(long, value_name = "N")]
-    pub context: Option<usize>,
-    /// Write on from this after each evaluation
-    #[arg(long, value_name = "TEXT")]
-    pub sample: Option<String>,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Without a file, sentences come from the grammar inside, English to Korean.
-
-Examples:
-  foveal train pairs -d out/translate
-  foveal train pairs strings.tsv -d out/strings --vocabulary 8000 --steps 6000")]
-pub struct TrainPairs {
-    /// A file with a pair on each line, the two parted by a tab
-    pub path: Option<PathBuf>,
-    #[command(flatten)]
-    pub run: Run,
-    /// Byte pairs of this number of tokens [default: words, or the pieces of the grammar]
-    #[arg(long, value_name = "N")]
-    pub vocabulary: Option<usize>,
-    /// Keep the cross-attention of this sentence at the beginning, at every evaluation and at the end
-    #[arg(long, value_name = "SENTENCE")]
-    pub snapshot: Option<String>,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  foveal train digits train-images-idx3-ubyte train-labels-idx1-ubyte -d out/digits")]
-pub struct TrainDigits {
-    /// Images in MNIST's format (IDX), which may be compressed
-    pub images: PathBuf,
-    /// Their digits, in the same format
-    pub labels: PathBuf,
-    #[command(flatten)]
-    pub run: Run,
 }
 
 #[derive(Args, Debug)]

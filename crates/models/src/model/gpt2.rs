@@ -4,7 +4,7 @@
 //!
 //! Each block has its norm first, queries, keys and values from one layer, and an MLP of four times the width.
 
-use foveal::{Attention, Dropout, KvCache, Mask};
+use foveal::{Dropout, KvCache};
 use ndarray::{Array2, ArrayView2};
 
 use super::block::Block;
@@ -238,10 +238,6 @@ impl Gpt2 {
     }
 }
 
-fn causal() -> Attention {
-    Attention::new().mask(Mask::causal())
-}
-
 impl LanguageModel for Gpt2 {
     fn shape(&self) -> Shape {
         let Gpt2Config { vocabulary, context, layers, heads, .. } = self.config;
@@ -262,7 +258,7 @@ impl LanguageModel for Gpt2 {
         let start = cache.as_ref().and_then(|cache| cache.first()).map_or(0, KvCache::len);
         let mut x = self.tokens.forward(tokens)?;
         self.positions.add_positions(&mut x, batch, start)?;
-        let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &causal()), cache, probe)?;
+        let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &stack::causal()), cache, probe)?;
         self.norm.infer(&x)
     }
 
@@ -279,7 +275,7 @@ impl Trained for Gpt2 {
         self.positions.add_positions(&mut x, batch, 0)?;
         dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
         let drop = dropout::at(dropout, 1);
-        let (x, layers) = stack::forward(&self.layers, x.into_shared(), batch, &causal(), drop)?;
+        let (x, layers) = stack::forward(&self.layers, x.into_shared(), batch, &stack::causal(), drop)?;
         let (hidden, norm) = Layer::forward(&self.norm, &x)?;
         let logits = self.logits(hidden.view())?;
         Ok((logits, Saved { tokens: tokens.to_vec(), batch, dropout, layers, norm, hidden }))

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use foveal::{Attention, Dropout, KvCache, Mask, Rope, RopeScaling, RopeTable};
+use foveal::{Dropout, KvCache, Rope, RopeScaling, RopeTable};
 use ndarray::{Array2, ArrayView2};
 
 use super::block::Block;
@@ -290,10 +290,6 @@ impl Llama {
     }
 }
 
-fn causal() -> Attention {
-    Attention::new().mask(Mask::causal())
-}
-
 impl LanguageModel for Llama {
     fn shape(&self) -> Shape {
         let LlamaConfig { vocabulary, context, layers, heads, .. } = self.config;
@@ -317,7 +313,7 @@ impl LanguageModel for Llama {
             return Err(Error::Context { tokens: end, limit: self.config.context });
         }
         let x = self.tokens.forward(tokens)?;
-        let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &causal()), cache, probe)?;
+        let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &stack::causal()), cache, probe)?;
         self.norm.infer(&x)
     }
 
@@ -331,7 +327,7 @@ impl Trained for Llama {
 
     fn forward(&self, tokens: &[u32], batch: usize, dropout: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
         let x = self.tokens.forward(tokens)?.into_shared();
-        let (x, layers) = stack::forward(&self.layers, x, batch, &causal(), dropout)?;
+        let (x, layers) = stack::forward(&self.layers, x, batch, &stack::causal(), dropout)?;
         let (hidden, norm) = Layer::forward(&self.norm, &x)?;
         let logits = self.logits(hidden.view())?;
         Ok((logits, Saved { tokens: tokens.to_vec(), layers, norm, hidden }))

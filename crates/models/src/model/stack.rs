@@ -1,6 +1,6 @@
 //! Blocks one after the other: what encoders and decoders without a second sequence are.
 
-use foveal::{Attention, Dropout, KvCache};
+use foveal::{Attention, Dropout, KvCache, Mask};
 use ndarray::{ArcArray2, Array2};
 
 use super::block::{self, Block};
@@ -8,6 +8,11 @@ use super::language::HeadGradients;
 use crate::Result;
 use crate::layer::{Layer, Source, dropout};
 use crate::trace::{Kind, Probe, Site};
+
+/// Attention to the past alone.
+pub(super) fn causal() -> Attention {
+    Attention::new().mask(Mask::causal())
+}
 
 /// y: [B·T, D] for x: [B·T, D]. With a cache, one for each block, the tokens follow those that are in it.
 pub(super) fn infer<N: Layer, M: Layer>(
