@@ -87,7 +87,7 @@ doc: ## the documentation, with its formulas, in target/doc/foveal
 bench: ## the engine alone, against the limits of the machine
 	$(CARGO) bench -p foveal --bench engine -- $(ARGS)
 
-compare: ## the engine against PyTorch, ONNX Runtime and candle; also written to out/compare.json
+compare: ## engine, models and training against PyTorch, transformers, ONNX Runtime and candle; see out/compare.json
 	CARGO=$(CARGO) $(PYTHON) bench/compare.py $(ARGS)
 
 ifndef PYTHON

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from work import Wrong
+
 TOLERANCE = 1e-4
 BLOCK = 512  # query rows at a time: n × n is never stored here either
 SAMPLED_ROWS = 256
 PIXELS, TILE = 1024, 512  # as in crates/foveal/benches/engine/works.rs
-
-
-class Wrong(Exception):
-    """An answer that is not the answer."""
 
 
 def alibi_slopes(heads: int) -> np.ndarray:

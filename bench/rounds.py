@@ -53,6 +53,30 @@ class Worker:
             self.process.wait()
 
 
+class Program(Worker):
+    """A program that is timed as a whole, from start to end. It takes a request's "arguments"; its answer is what it prints."""
+
+    def ask(self, request: dict) -> dict:
+        if load := request.get("load"):
+            self.arguments = load["arguments"]
+            path = Path(load["answers"]) / "printed"
+            path.write_text(self.printed())
+            return {"answers": {"printed": str(path)}}
+        for _ in range(request["warm"]):
+            self.printed()
+        start = time.perf_counter_ns()
+        for _ in range(request["time"]):
+            self.printed()
+        return {"ns": (time.perf_counter_ns() - start) / request["time"]}
+
+    def printed(self) -> str:
+        command = [*self.command, *self.arguments]
+        done = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if done.returncode != 0:
+            raise Failed(f"the program ended with status {done.returncode}")
+        return done.stdout
+
+
 @dataclass
 class Turn:
     """A program with its work loaded, and the nanoseconds it took in each round."""

@@ -7,8 +7,11 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
+use std::mem::MaybeUninit;
+
 use gemm_common::Parallelism;
-use ndarray::{ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array2, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Ix2, RawArrayViewMut, RawData};
+use rayon::prelude::*;
 
 use crate::Error;
 use crate::kernel::matrix::{Matrix, Rows};
@@ -31,6 +34,8 @@ const COLUMNS: usize = 64;
 const PIECE: usize = 512;
 /// Tasks per thread of a thin product: a thread that is held up leaves the rest to the others.
 const TASKS: usize = 4;
+/// Values from which several threads write a bias into the rows of a product.
+const SHARED_BIAS: usize = 1 << 16;
 
 /// C ⟵ alpha·A·B + beta·C for A \[m, k\], B \[k, n\] and C \[m, n\].
 ///
@@ -74,13 +79,78 @@ pub fn matmul<'a, 'b, 'c>(
     }
 }
 
-/// The same for m ≤ n, with shapes that fit.
+/// A·B + b for A \[m, k\], B \[k, n\] and b \[n\], which is added to every row: a linear layer. The result is memory that
+/// nothing was written to before, so this is faster than [`matmul`] onto zeros.
+///
+/// ```
+/// use foveal::{Threads, affine};
+/// use ndarray::array;
+///
+/// let (x, weight, bias) = (array![[1., 2., 3.]], array![[1., 0., 1.], [0., 2., 0.]], array![10., 20.]);
+/// assert_eq!(affine(&x, weight.t(), Some(bias.view()), Threads::Rayon)?, array![[14., 24.]]);
+/// # Ok::<(), foveal::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes do not fit.
+pub fn affine<'a, 'b>(
+    a: impl Into<ArrayView2<'a, f32>>,
+    b: impl Into<ArrayView2<'b, f32>>,
+    bias: Option<ArrayView1<f32>>,
+    threads: Threads,
+) -> Result<Array2<f32>, Error> {
+    let (a, b) = (a.into(), b.into());
+    let ((m, k), n) = (a.dim(), b.dim().1);
+    expect("the right operand of the product", &[k, n], b.shape())?;
+    bias.map_or(Ok(()), |bias| expect("the bias", &[n], bias.shape()))?;
+    let beta = if bias.is_some() { 1.0 } else { 0.0 };
+    // The product adds to C while it is in registers, so the bias goes there first.
+    if bias.is_some() || m.min(n) <= THIN || k == 0 {
+        let mut c = bias.map_or_else(|| Array2::zeros((m, n)), |bias| repeated(bias, m));
+        matmul(1.0, a, b, beta, &mut c, threads)?;
+        return Ok(c);
+    }
+    let mut c = Array2::<f32>::uninit((m, n));
+    // SAFETY: C has just been made, the shapes have been checked, and with beta = 0 every value of it is written.
+    Ok(unsafe {
+        gemm(1.0, a, b, beta, c.raw_view_mut().cast(), parallelism(threads, m, n, k));
+        c.assume_init()
+    })
+}
+
+/// The same row m times.
+fn repeated(row: ArrayView1<f32>, m: usize) -> Array2<f32> {
+    let (row, n) = (row.to_vec(), row.len());
+    let mut rows = Array2::<f32>::uninit((m, n));
+    let values = rows.as_slice_mut().expect("made in standard layout");
+    let copy = |rows: &mut [MaybeUninit<f32>]| {
+        for target in rows.chunks_exact_mut(n.max(1)) {
+            target.iter_mut().zip(&row).for_each(|(target, value)| _ = target.write(*value));
+        }
+    };
+    if values.len() < SHARED_BIAS {
+        copy(values);
+    } else {
+        values.par_chunks_mut((SHARED_BIAS / 4).next_multiple_of(n)).for_each(copy);
+    }
+    // SAFETY: every one of m rows of n values has been written.
+    unsafe { rows.assume_init() }
+}
+
+fn parallelism(threads: Threads, m: usize, n: usize, k: usize) -> Parallelism {
+    match threads.count(2.0 * m as f64 * n as f64 * k as f64) {
+        1 => Parallelism::None,
+        count => Parallelism::Rayon(count),
+    }
+}
+
+/// [`matmul`] for m ≤ n, with shapes that fit.
 fn product(
     alpha: f32,
     a: ArrayView2<f32>,
     b: ArrayView2<f32>,
     beta: f32,
-    c: ArrayViewMut2<f32>,
+    mut c: ArrayViewMut2<f32>,
     threads: Threads,
 ) -> Result<(), Error> {
     let ((m, k), n) = (a.dim(), b.dim().1);
@@ -97,11 +167,8 @@ fn product(
             return thin_product(alpha, a, b, beta, c, threads);
         }
     }
-    let parallelism = match threads.count(2.0 * m as f64 * n as f64 * k as f64) {
-        1 => Parallelism::None,
-        count => Parallelism::Rayon(count),
-    };
-    gemm(alpha, a, b, beta, c, parallelism);
+    // SAFETY: C is borrowed exclusively, and the shapes have been checked.
+    unsafe { gemm(alpha, a, b, beta, c.raw_view_mut(), parallelism(threads, m, n, k)) };
     Ok(())
 }
 
@@ -145,36 +212,39 @@ fn thin_product(
     Ok(())
 }
 
-/// The `gemm` crate behind a safe interface.
-fn gemm<'a>(
+/// The `gemm` crate.
+///
+/// # Safety
+/// The shapes fit, nothing else uses C meanwhile, and it holds values unless beta is 0.
+unsafe fn gemm<'a>(
     alpha: f32,
     mut a: ArrayView2<'a, f32>,
     mut b: ArrayView2<'a, f32>,
     beta: f32,
-    mut c: ArrayViewMut2<f32>,
+    mut c: RawArrayViewMut<f32, Ix2>,
     parallelism: Parallelism,
 ) {
     // It wants C by columns, and no axis of C or k running backwards.
-    if stride(c.view(), 1).abs() < stride(c.view(), 0).abs() {
+    if stride(&c, 1).abs() < stride(&c, 0).abs() {
         (a, b, c) = (b.reversed_axes(), a.reversed_axes(), c.reversed_axes());
     }
-    if stride(c.view(), 0) < 0 {
+    if stride(&c, 0) < 0 {
         c.invert_axis(Axis(0));
         a.invert_axis(Axis(0));
     }
-    if stride(c.view(), 1) < 0 {
+    if stride(&c, 1) < 0 {
         c.invert_axis(Axis(1));
         b.invert_axis(Axis(1));
     }
-    if stride(a, 1) < 0 {
+    if stride(&a, 1) < 0 {
         a.invert_axis(Axis(1));
         b.invert_axis(Axis(0));
     }
     let ((m, k), n) = (a.dim(), b.dim().1);
     debug_assert!(b.dim() == (k, n) && c.dim() == (m, n));
-    let (c_rows, c_columns) = (stride(c.view(), 0), stride(c.view(), 1));
-    // SAFETY: pointers, sizes and strides are those of the views, whose shapes fit each other; C is borrowed exclusively,
-    // so nothing that is read overlaps it. In its names, alpha belongs to the old C and beta to the product.
+    let (c_rows, c_columns) = (stride(&c, 0), stride(&c, 1));
+    // SAFETY: pointers, sizes and strides are those of the views, whose shapes fit each other; C is ours alone, so nothing
+    // that is read overlaps it. In its names, alpha belongs to the old C and beta to the product.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
             m,
@@ -185,11 +255,11 @@ fn gemm<'a>(
             c_rows,
             beta != 0.0,
             a.as_ptr(),
-            stride(a, 1),
-            stride(a, 0),
+            stride(&a, 1),
+            stride(&a, 0),
             b.as_ptr(),
-            stride(b, 1),
-            stride(b, 0),
+            stride(&b, 1),
+            stride(&b, 0),
             beta,
             alpha,
             false,
@@ -201,6 +271,6 @@ fn gemm<'a>(
 }
 
 /// The stride of an axis. That of an axis with at most one entry carries no meaning; 1 keeps the fast paths open.
-fn stride(x: ArrayView2<f32>, axis: usize) -> isize {
+fn stride<S: RawData>(x: &ArrayBase<S, Ix2>, axis: usize) -> isize {
     if x.len_of(Axis(axis)) > 1 { x.strides()[axis] } else { 1 }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use foveal::{Error, Threads, matmul};
+use foveal::{Error, Threads, affine, matmul};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use support::randn;
 
@@ -88,6 +88,26 @@ fn all_layouts() {
                 if matches!(lc, Layout::Gaps) {
                     assert!(c.indexed_iter().all(|((i, j), x)| (i % 3 == 0 && j % 2 == 0) || *x == before[[i, j]]));
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_a_bias_or_without() {
+    let shapes = SIZES.iter().flat_map(|m| SIZES.map(|k| SIZES.map(|n| (*m, k, n)))).flatten();
+    for (m, k, n) in shapes.chain([(1, 70, 900), (600, 33, 200), (40, 300, 2000)]) {
+        for layout in [Layout::Rows, Layout::Columns] {
+            let (a, b, bias) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2), room((1, n), Layout::Rows, 3));
+            let b = view(&b, layout);
+            for (bias, beta) in [(None, 0.0), (Some(bias.row(0)), 1.0)] {
+                let mut expected = bias.map_or_else(
+                    || Array2::from_elem((m, n), f32::NAN),
+                    |bias| bias.broadcast((m, n)).unwrap().to_owned(),
+                );
+                matmul(1.0, &a, b, beta, &mut expected, Threads::Sequential).unwrap();
+                let got = affine(&a, b, bias, Threads::Rayon).unwrap();
+                assert!(got == expected, "{m} × {k} × {n}, {layout:?}, bias: {}", bias.is_some());
             }
         }
     }

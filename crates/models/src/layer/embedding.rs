@@ -16,10 +16,10 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use foveal::{Threads, matmul};
+use foveal::{Threads, affine};
 use ndarray::{Array2, ArrayView2, Axis, s};
 
-use super::linear::{project_backward_input, project_backward_parameters};
+use super::linear::project_backward_parameters;
 use super::shape::expect;
 use super::{Random, parameters};
 use crate::Error;
@@ -105,10 +105,7 @@ impl Embedding {
     /// # Errors
     /// If x has another width.
     pub fn logits<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
-        let x = x.into();
-        let mut logits = Array2::zeros((x.nrows(), self.weight.nrows()));
-        matmul(1.0, x, self.weight.t(), 0.0, &mut logits, Threads::Rayon)?;
-        Ok(logits)
+        Ok(affine(x, self.weight.t(), None, Threads::Rayon)?)
     }
 
     /// dx: [N, D] from dlogits: [N, V].
@@ -122,8 +119,8 @@ impl Embedding {
         grad: &mut Embedding,
     ) -> Result<Array2<f32>, Error> {
         let (x, dlogits) = (x.into(), dlogits.into());
-        let mut dx = Array2::zeros(x.raw_dim());
-        project_backward_input(self.weight.view(), dlogits, 0.0, dx.view_mut())?;
+        expect("the input of the logits", &[dlogits.nrows(), self.weight.ncols()], x.shape())?;
+        let dx = affine(dlogits, &self.weight, None, Threads::Rayon)?;
         project_backward_parameters(x, dlogits, grad.weight.view_mut(), None)?;
         Ok(dx)
     }

@@ -11,7 +11,7 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use foveal::{Threads, matmul};
+use foveal::{Threads, affine, matmul};
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
@@ -57,10 +57,7 @@ impl Linear {
     /// # Errors
     /// If x has another width, or the bias another length, than the weight calls for.
     pub fn forward<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
-        let x = x.into();
-        let mut y = Array2::zeros((x.nrows(), self.weight.nrows()));
-        project(x, self.weight.view(), self.bias(), y.view_mut())?;
-        Ok(y)
+        Ok(affine(x, self.weight.t(), self.bias(), Threads::Rayon)?)
     }
 
     /// dx: [N, in], from the x: [N, in] of [`forward`](Linear::forward) and dy: [N, out].
@@ -74,8 +71,8 @@ impl Linear {
         grad: &mut Linear,
     ) -> Result<Array2<f32>, Error> {
         let (x, dy) = (x.into(), dy.into());
-        let mut dx = Array2::zeros(x.raw_dim());
-        project_backward_input(self.weight.view(), dy, 0.0, dx.view_mut())?;
+        expect("the input of the linear layer", &[dy.nrows(), self.weight.ncols()], x.shape())?;
+        let dx = affine(dy, &self.weight, None, Threads::Rayon)?;
         self.backward_parameters(x, dy, grad)?;
         Ok(dx)
     }

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use foveal::{Threads, affine};
 use ndarray::{Array2, ArrayView2, s};
 
 use super::linear::{project, project_backward_input, project_backward_parameters};
@@ -73,9 +74,15 @@ impl Projection {
 
     /// The columns `columns` of q|k|v for the rows of x: [N, columns].
     pub(super) fn forward(&self, x: ArrayView2<f32>, columns: &Range<usize>) -> Result<Array2<f32>, Error> {
-        let mut out = Array2::zeros((x.nrows(), columns.len()));
         let parts = self.parts();
-        for Cut { part, rows, at } in cuts(&parts, columns) {
+        let cuts = cuts(&parts, columns);
+        if let [Cut { part, rows, .. }] = &cuts[..] {
+            let Linear { weight, bias } = parts[*part];
+            let bias = bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
+            return Ok(affine(x, weight.slice(s![rows.clone(), ..]).reversed_axes(), bias, Threads::Rayon)?);
+        }
+        let mut out = Array2::zeros((x.nrows(), columns.len()));
+        for Cut { part, rows, at } in cuts {
             let bias = parts[part].bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
             project(x, parts[part].weight.slice(s![rows, ..]), bias, out.slice_mut(s![.., at]))?;
         }

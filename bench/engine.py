@@ -1,0 +1,131 @@
+"""The engine's works: attention on arrays, against PyTorch, ONNX Runtime and candle."""
+
+import json
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+import oracle
+from build import ROOT, bench, built
+from rounds import Worker
+from work import Check, Work
+
+
+class Engine:
+    """See `Suite`."""
+
+    def works(self) -> list[Work]:
+        return works()
+
+    def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:
+        ours = [bench("foveal", "engine"), "--worker"]
+        workers = {key: Worker("foveal", ours, environment) for key in ("ours", "plain", "limit")}
+        for key, name in (("torch", "PyTorch"), ("onnxruntime", "ONNX Runtime")):
+            workers[key] = Worker(name, [sys.executable, str(ROOT / f"bench/rivals/{key}_worker.py")], environment)
+        if "candle" in rivals:
+            command = [built(["build", "--release"], ROOT / "bench/rivals/candle", "candle-rival")]
+            workers["candle"] = Worker("candle", command, environment)
+        return workers
+
+    def prepared(self, spec: dict, folder: Path) -> tuple[dict, Check]:
+        arrays = inputs(spec)
+        request = {**spec, "inputs": {}}
+        for name, array in arrays.items():
+            request["inputs"][name] = f"{folder}/{name}"
+            array.tofile(request["inputs"][name])
+        return request, lambda request, paths: oracle.check(request, arrays, paths)
+
+
+def spec(work: str, shape: list[int], mask: str = "none", bias: str = "none", keys: int | None = None, left: int = 0) -> dict:
+    return {"work": work, "shape": shape, "keys": keys or shape[2], "mask": mask, "bias": bias, "left": left}
+
+
+def works() -> list[Work]:
+    shapes = [[1, 12, 1024, 64], [1, 8, 4096, 64], [1, 8, 4096, 128]]
+    shares = {(4096, 64, "none"): 0.75, (4096, 128, "none"): 0.82}
+    listed = []
+    for shape in shapes:
+        for mask, label in (("none", "full"), ("causal", "causal")):
+            share = shares.get((shape[2], shape[3], mask))
+            rivals = {"torch": 1.25, "onnxruntime": 1.25, "candle": 1.25}
+            listed.append(Work(f"forward {text(shape)} {label}", spec("forward", shape, mask), rivals, "fma_peak", share))
+    for shape in shapes:
+        for mask, label in (("none", "full"), ("causal", "causal")):
+            listed.append(Work(f"backward {text(shape)} {label}", spec("backward", shape, mask), {"torch": 1.3}, "fma_peak"))
+    one_head = [1, 1, 8192, 64]
+    listed.append(Work(f"backward {text(one_head)} full", spec("backward", one_head), {"torch": 1.7}, "fma_peak"))
+
+    base = shapes[0]
+    plain = {mask: spec("forward", base, mask) for mask in ("none", "causal")}
+    within_15 = 1 / 1.15
+    listed += [
+        Work(f"forward {text(base)} keep-mask", spec("forward", base, "keep"), {"torch": 1.25}, "fma_peak"),
+        Work(
+            f"forward {text(base)} ALiBi",
+            spec("forward", base, "none", "alibi"),
+            {"torch": 3.0},
+            "fma_peak",
+            plain=plain["none"],
+            plain_name="own plain forward",
+            plain_bar=within_15,
+        ),
+        Work(
+            f"forward {text(base)} ALiBi causal",
+            spec("forward", base, "causal", "alibi"),
+            {"torch": 3.0},
+            "fma_peak",
+            plain=plain["causal"],
+            plain_name="own causal forward",
+            plain_bar=within_15,
+        ),
+        Work(f"forward {text(base)} per-head bias", spec("forward", base, "none", "dense"), {"torch": 2.5}, "fma_peak"),
+    ]
+    long = [1, 12, 4096, 64]
+    listed.append(
+        Work(
+            f"forward {text(long)} window(511, 0)",
+            spec("forward", long, "window", left=511),
+            limit="fma_peak",
+            plain=spec("forward", long, "causal"),
+            plain_name="own causal forward, per tile",
+            plain_bar=within_15,
+            per_tile=True,
+        )
+    )
+    newest = [1, 12, 1, 64]
+    decode = spec("decode", newest, "causal", keys=32768)
+    listed.append(Work("decode 1×12×1×64 on 32768 keys", decode, {"torch": 1.5}, "read_bandwidth", 0.8))
+    listed.append(Work("small call 1×4×16×32", spec("call", [1, 4, 16, 32]), {"torch": 1.0}, most=3.0, unit="µs"))
+
+    head = [1, 1, 16384, 64]
+    forward = spec("forward", head)
+    listed += [
+        Work("map of 16384² to 1024² pixels", spec("map", head), plain=forward, plain_name="own forward", plain_bar=1 / 1.2),
+        Work("tile of 512² out of 16384²", spec("tile", head), most=5.0),
+        Work("memory of forward 1×1×65536×64", spec("call", [1, 1, 65536, 64]), most=32.0, unit="MiB"),
+        Work("memory of backward 1×1×65536×64", spec("backward", [1, 1, 65536, 64]), most=64.0, unit="MiB"),
+    ]
+    return listed
+
+
+def inputs(work: dict) -> dict[str, np.ndarray]:
+    batch, heads, queries, dim = work["shape"]
+    keys = work["keys"]
+    random = np.random.default_rng(zlib.crc32(json.dumps(work).encode()))
+    shapes = {"q": (batch, heads, queries, dim), "k": (batch, heads, keys, dim), "v": (batch, heads, keys, dim)}
+    if work["work"] == "backward":
+        shapes["dout"] = shapes["q"]
+    if work["bias"] == "dense":
+        shapes["bias"] = (1, heads, queries, keys)
+    arrays = {name: random.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+    if work["bias"] == "alibi":
+        arrays["bias"] = oracle.alibi(heads, queries, keys)
+    if work["mask"] == "keep":
+        arrays["keep"] = (random.random((1, 1, queries, keys)) < 0.8).astype(np.uint8)
+    return arrays
+
+
+def text(shape: list[int]) -> str:
+    return "×".join(map(str, shape))
