@@ -252,9 +252,9 @@ impl Attention {
         if let Some(cap) = self.softcap.filter(|cap| !(cap.is_finite() && *cap > 0.0)) {
             return Err(Error::Value { what: "softcap", expected: "a finite number above 0", got: cap.into() });
         }
-        self.mask.check(shape)?;
         self.align.check(shape)?;
-        self.bias.check(shape)?;
+        self.mask.check(shape, &self.align)?;
+        self.bias.check(shape, &self.align)?;
         self.dropout.iter().try_for_each(Dropout::check)
     }
 }

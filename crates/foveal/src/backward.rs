@@ -4,6 +4,8 @@
 //! every task: the tiles are dealt out to C *chunks*, each chunk collects a dQ of its own, and these are added up in order.
 //! C follows from the shapes alone, never from the number of threads; so do the results, to the bit.
 //!
+//! Tiles that no row of a stretch sees are not dealt out, and a chunk without tiles has nothing to do.
+//!
 //! What shares a gradient takes turns: the query heads of a key head, and with a dense bias all sequences and heads that it is
 //! shared by. Rows come in stretches, too, so that what a task works on stays in L2 and the chunks' dQ stay small.
 //!
@@ -76,6 +78,7 @@ pub(crate) fn backward(
     let (dense_dim, entries) = match scores.bias() {
         Kind::Dense(bias) => (bias.dim(), 0),
         Kind::T5(t5) => ((0, 0, 0, 0), t5.bucket.len()),
+        Kind::Swin(swin) => ((0, 0, 0, 0), swin.distances()),
         Kind::Alibi(_) => ((0, 0, 0, 0), 1),
         Kind::None | Kind::Shaw(_) => ((0, 0, 0, 0), 0),
     };
@@ -93,9 +96,11 @@ pub(crate) fn backward(
                 table: Rows::new(tables.view_mut()),
             };
             let (part_rows, dq_rows) = (Rows::new(part.view_mut()), Rows::new(dq.view_mut()));
-            for_each_task(slots, units.len() * cut.chunks, |slot, task| {
-                let (place, chunk) = (task / cut.chunks, task % cut.chunks);
-                let (b, h) = cut.head(units.start + place, turn);
+            let heads = units.clone().map(|unit| cut.head(unit, turn)).collect::<Vec<_>>();
+            let tasks = deal(&scores, &heads, &rows, cut.chunks);
+            for_each_task(slots, tasks.len(), |slot, task| {
+                let Task { place, chunk, ref tiles } = tasks[task];
+                let (b, h) = heads[place];
                 // SAFETY: these rows of this unit and chunk belong to this task alone, and no other slice of them is held.
                 let dq = unsafe {
                     if cut.in_place {
@@ -104,12 +109,10 @@ pub(crate) fn backward(
                         part_rows.standard(chunk, place, 0..rows.len())
                     }
                 };
-                let (chunks, rows) = (cut.chunks, rows.clone());
-                dispatch(isa, Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot });
+                dispatch(isa, Backward { inputs, targets, chunk, tiles, b, h, rows: rows.clone(), dq, slot });
             });
             if !cut.in_place {
-                let heads = units.clone().map(|unit| cut.head(unit, turn)).collect::<Vec<_>>();
-                join(slots, &heads, &part.view(), rows, &inputs, &mut dq, &mut shaw);
+                join(slots, &heads, &tasks, &part.view(), rows, &inputs, &mut dq, &mut shaw);
             }
         }
     }
@@ -170,6 +173,30 @@ impl Cut {
     }
 }
 
+/// The tiles of one chunk in which some row of the stretch sees something.
+struct Task {
+    /// The place of its head among those of the wave.
+    place: usize,
+    chunk: usize,
+    tiles: Vec<usize>,
+}
+
+/// Deals out the tiles that the rows see: of C chunks, chunk c has the tiles c, c + C, c + 2C, …
+fn deal(scores: &Scores, heads: &[(usize, usize)], rows: &Range<usize>, chunks: usize) -> Vec<Task> {
+    let (mut tasks, mut runs) = (Vec::new(), Vec::new());
+    for (place, &(b, h)) in heads.iter().enumerate() {
+        runs.clear();
+        scores.runs(b, h, rows, &(0..scores.keys()), &mut runs);
+        let mut seen: Vec<usize> = runs.iter().flat_map(|run| run.start / KEYS..run.end.div_ceil(KEYS)).collect();
+        seen.dedup();
+        seen.sort_by_key(|tile| tile % chunks);
+        for tiles in seen.chunk_by(|one, other| one % chunks == other % chunks) {
+            tasks.push(Task { place, chunk: tiles[0] % chunks, tiles: tiles.to_vec() });
+        }
+    }
+    tasks
+}
+
 /// δ = dout·out for every row: [B, H, T].
 fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f32>, delta: ArrayViewMut3<f32>) {
     let (batch, heads, queries, _) = out.dim();
@@ -183,35 +210,39 @@ fn row_dots(isa: Isa, slots: &mut [Slot], dout: &ArrayView4<f32>, out: &Array4<f
 }
 
 /// Adds up the chunks of a stretch of rows of the heads `of`: dQ, and what Shaw's table gives to dQ and gets from it.
+#[expect(clippy::too_many_arguments, reason = "what the tasks made, and where it goes")]
 fn join(
     slots: &mut [Slot],
     of: &[(usize, usize)],
+    tasks: &[Task],
     part: &ArrayView4<f32>,
     rows: Range<usize>,
     inputs: &Inputs,
     dq: &mut Array4<f32>,
     shaw: &mut Array3<f32>,
 ) {
-    let (chunks, _, _, width) = part.dim();
+    let (_, _, _, width) = part.dim();
     let (_, heads, _, dim) = dq.dim();
     let (dq, shaw) = (Rows::new(dq.view_mut()), Rows::new(shaw.view_mut().insert_axis(Axis(0))));
     for_each_task(slots, of.len(), |_, place| {
         let (b, h) = of[place];
+        let own = tasks.partition_point(|task| task.place < place)..tasks.partition_point(|task| task.place <= place);
+        let tasks = &tasks[own];
         // SAFETY: this head belongs to this task alone, and no other slice of it is held.
         let out = unsafe { dq.standard(b, h, rows.clone()) };
         for (i, out) in out.chunks_exact_mut(dim).enumerate() {
-            for chunk in 0..chunks {
-                let row = part.slice(s![chunk, place, i, ..dim]);
+            for (n, task) in tasks.iter().enumerate() {
+                let row = part.slice(s![task.chunk, place, i, ..dim]);
                 let row = row.as_slice().expect("made in standard layout");
-                out.iter_mut().zip(row).for_each(|(x, y)| *x = if chunk == 0 { *y } else { *x + *y });
+                out.iter_mut().zip(row).for_each(|(x, y)| *x = if n == 0 { *y } else { *x + *y });
             }
         }
         if let Some(table) = inputs.scores.shaw_table(h) {
             let (distances, scale) = (table.dim().0, inputs.scores.scale);
             let first = width - distances.next_multiple_of(scratch::LINE);
             let mut relative = Array2::<f32>::zeros((rows.len(), distances));
-            for chunk in 0..chunks {
-                relative += &part.slice(s![chunk, place, ..rows.len(), first..first + distances]);
+            for task in tasks {
+                relative += &part.slice(s![task.chunk, place, ..rows.len(), first..first + distances]);
             }
             let to_dq = product(relative.view(), table);
             let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
@@ -266,6 +297,12 @@ fn bias_gradient(
                 row += &by_head.column(entry);
             }
             Some(table.into_dyn())
+        }
+        Kind::Swin(swin) => {
+            let (by_head, distances) = (by_head(), swin.distances());
+            // From the query to the key there, from the key to the query here.
+            let entry = |(distance, h): (usize, usize)| by_head[[h, distances - 1 - distance]];
+            Some(Array2::from_shape_fn(swin.table.dim(), entry).into_dyn())
         }
         Kind::Shaw(table) => {
             let mut sum = Array3::<f32>::zeros(table.dim());

@@ -3,6 +3,8 @@ use std::sync::Arc;
 use ndarray::{ArcArray, Array2, Array3, Array4, Ix2, Ix3, Ix4};
 
 use crate::Error;
+use crate::mask::Align;
+use crate::pattern::Extent;
 use crate::shape::{Shape, expect};
 
 /// What is added to the scores before the softmax.
@@ -26,6 +28,7 @@ pub(crate) enum Kind {
     /// −slope·|distance|; one slope a head.
     Alibi(Arc<[f32]>),
     T5(T5),
+    Swin(Swin),
     /// scale·q·a, with one vector a for each clipped distance: [1 or H, 2·radius + 1, D].
     Shaw(ArcArray<f32, Ix3>),
     /// [1 or B, 1 or H, 1 or T, S]
@@ -41,6 +44,25 @@ pub(crate) struct T5 {
     pub bucket: Arc<[usize]>,
     /// The bias of distance d is `by_distance[[h, clip(d) + radius]]`.
     pub by_distance: ArcArray<f32, Ix2>,
+}
+
+/// Swin's table, and what it says for every distance on the image.
+#[derive(Clone, Debug)]
+pub(crate) struct Swin {
+    /// [(2·height − 1)·(2·width − 1), H]
+    pub table: ArcArray<f32, Ix2>,
+    /// Of a window and of the image: (height, width).
+    pub window: (usize, usize),
+    pub grid: (usize, usize),
+    /// The bias of the key dy rows down and dx columns right is `by_distance[[h, dy + height − 1, dx + width − 1]]`.
+    pub by_distance: ArcArray<f32, Ix3>,
+}
+
+impl Swin {
+    /// The number of distances that the table tells apart.
+    pub fn distances(&self) -> usize {
+        (2 * self.window.0 - 1) * (2 * self.window.1 - 1)
+    }
 }
 
 /// The furthest distance that T5's or Shaw's tables tell apart.
@@ -86,6 +108,32 @@ impl Bias {
         Ok(Bias(Kind::T5(T5 { table: table.into_shared(), bucket, by_distance: by_distance.into_shared() })))
     }
 
+    /// Swin's relative position bias (Liu 2021) on an image of `grid` = (height, width) tokens: one learned number for each
+    /// head and each distance (dy, dx) from the key to the query within a `window`, as checkpoints store it:
+    ///
+    /// $$ b_{ij} = table[(dy + M_h - 1)(2 M_w - 1) + dx + M_w - 1,\ head] $$
+    ///
+    /// Keys further away than a window reaches, which Swin's [`Pattern`](crate::Pattern::swin) hides, count as its edge. The
+    /// gradient is shaped like `table`, [(2·height − 1)·(2·width − 1), H].
+    ///
+    /// # Errors
+    /// If the table has not one row for each distance.
+    pub fn swin(table: Array2<f32>, window: (usize, usize), grid: (usize, usize)) -> Result<Self, Error> {
+        for size in [window.0, window.1] {
+            if size == 0 || size > MAX_RADIUS {
+                let fits = "1 to 1,048,576".into();
+                return Err(Error::Fit { what: "a side of Swin's window", got: size, fits });
+            }
+        }
+        let (rows, cols) = (2 * window.0 - 1, 2 * window.1 - 1);
+        let (distances, heads) = table.dim();
+        expect("Swin's table", &[rows.saturating_mul(cols), heads], table.shape())?;
+        // The table counts from the key to the query, the kernels from the query to the key.
+        let by_distance =
+            Array3::from_shape_fn((heads, rows, cols), |(h, y, x)| table[[distances - 1 - (y * cols + x), h]]);
+        Ok(Bias(Kind::Swin(Swin { table: table.into_shared(), window, grid, by_distance: by_distance.into_shared() })))
+    }
+
     /// Relative positions in the keys (Shaw 2018): b = scale·qᵢ·a\[clip(j − i)\], with one learned vector for each distance
     /// from −radius to radius. `table` is [1 or H, 2·radius + 1, D]; the first axis shares it between the heads.
     ///
@@ -108,7 +156,7 @@ impl Bias {
         Bias(Kind::Dense(bias.into_shared()))
     }
 
-    pub(crate) fn check(&self, shape: &Shape) -> Result<(), Error> {
+    pub(crate) fn check(&self, shape: &Shape, align: &Align) -> Result<(), Error> {
         match &self.0 {
             Kind::None => Ok(()),
             Kind::Alibi(slopes) => expect("ALiBi's slopes", &[shape.heads], &[slopes.len()]),
@@ -117,6 +165,11 @@ impl Bias {
                 let (heads, distances, _) = table.dim();
                 let expected = if heads == 1 { 1 } else { shape.heads };
                 expect("Shaw's table", &[expected, distances, shape.dim], table.shape())
+            }
+            Kind::Swin(swin) => {
+                expect("Swin's table", &[swin.table.dim().0, shape.heads], swin.table.shape())?;
+                let tokens = swin.grid.0.saturating_mul(swin.grid.1);
+                align.check_extent("Swin's grid", Extent::Exactly(tokens), shape)
             }
             Kind::Dense(bias) => shape.check_broadcast("the bias", bias.shape()),
         }

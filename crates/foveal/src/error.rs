@@ -53,6 +53,15 @@ pub enum Error {
         /// What it was.
         got: f64,
     },
+    /// A size that does not fit the others.
+    Fit {
+        /// Which size.
+        what: &'static str,
+        /// What it is.
+        got: usize,
+        /// What would have fitted.
+        fits: String,
+    },
     /// More pixels than cells, or none.
     Pixels {
         /// `"rows"` or `"columns"`.
@@ -96,6 +105,7 @@ impl fmt::Display for Error {
                 write!(f, "{what} {start}..{end} does not lie within 0..{limit}")
             }
             Error::Value { what, expected, got } => write!(f, "{what} is {got}, expected {expected}"),
+            Error::Fit { what, got, fits } => write!(f, "{what} is {got}; what fits: {fits}"),
             Error::Pixels { what, pixels, cells } => write!(
                 f,
                 "{pixels} pixels for {cells} {what}; ask for 1 to {cells}, each pixel pools at least one cell"

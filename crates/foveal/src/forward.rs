@@ -20,6 +20,8 @@ const THIN: usize = 4;
 const SPLIT: usize = 2048;
 /// Rows per block at most: packing a tile of keys then costs 1 or 2 % of using it.
 const BLOCK: usize = 80 * MAX_ROWS;
+/// Threads that there are blocks enough for under a sparse pattern, whatever the number of threads.
+const SPARSE_THREADS: usize = 4;
 /// Values of Q and of the accumulator per block at most: both stay in L2.
 const BLOCK_VALUES: usize = 1 << 16;
 
@@ -74,7 +76,9 @@ impl Call<'_> {
     /// Many rows: a task is a block of rows of one head, against all keys.
     fn by_rows(&self, threads: usize, scratch: &mut Scratch, out: ArrayViewMut4<f32>, lse: ArrayViewMut3<f32>) {
         let Shape { batch, heads, queries, dim, value_dim, .. } = self.shape;
-        let size = block_size(queries, batch * heads, dim.max(value_dim), threads);
+        // Where the rows of a pattern are cut into groups decides in which order they are added up.
+        let share = if self.scores.is_sparse() { SPARSE_THREADS } else { threads };
+        let size = block_size(queries, batch * heads, dim.max(value_dim), share);
         let blocks = queries.div_ceil(size);
         let tasks = batch * heads * blocks;
         let slots = self.slots(&mut scratch.slots, threads.min(tasks), size);

@@ -21,8 +21,8 @@
 //! - **Exact, in O(n) memory, in both directions.** The n × n matrix of weights is never stored. What is kept of each row
 //!   is its log-sum-exp, from which any weight can be had again: w = exp(s − lse). That is how [`Attention::backward`]
 //!   works, and how [`Attention::tile`] and [`Attention::map`] show any part of the matrix at any zoom.
-//! - **Every option everywhere.** [`Mask`]s (causal, window, padding, dense, and all of them together), [`Bias`]es (ALiBi,
-//!   T5, Shaw, dense) with the gradients of what is learned, softcap, dropout, grouped heads, unequal dimensions and
+//! - **Every option everywhere.** [`Mask`]s (causal, window, padding, dense, sparse [`Pattern`]s, and all of them together),
+//!   [`Bias`]es (ALiBi, T5, Shaw, Swin, dense) with the gradients of what is learned, softcap, dropout, grouped heads, unequal dimensions and
 //!   lengths: in forward, backward, weights, tile, map and decode alike. No combination falls back to an n × n path.
 //! - **Fast.** Kernels for AVX-512, AVX2 and any other machine, chosen at run time ([`Isa`]); threads by `rayon`, in the
 //!   caller's pool ([`Threads`]).
@@ -56,11 +56,19 @@
 //! gradients come from the lse, whose rounding is relative: where scores reach 1,000, weights are good to about
 //! 1e-4. Weights below 2⁻¹⁰⁰ are 0.
 //!
+//! # The family
+//! - [`Pattern`]: Longformer, BigBird, the strided and fixed patterns of the Sparse Transformer, Swin's windows, any list of
+//!   blocks. They are [`Mask`]s, and exact; time grows with what is visible.
+//! - [`LinearAttention`]: O(n) by feature maps, ELU + 1 or [`Favor`] (Performer), with a state of fixed size for generation.
+//! - [`fourier_mix`]: FNet's mixing by Fourier transforms, in place of attention.
+//! - [`AdditiveAttention`] (Bahdanau) and [`LuongAttention`] (dot, general): attention as it was before the Transformer.
+//!
 //! # Smaller things
 //! [`positional_encoding`], [`Rope`] and [`alibi_slopes`] for positions; [`KvCache`] for generation;
 //! [`scaled_dot_product_attention`], [`causal_mask`] and [`padding_mask`] for arrays of two to four axes as a textbook has
 //! them.
 
+mod additive;
 mod attention;
 mod backward;
 mod bias;
@@ -68,9 +76,13 @@ mod cache;
 mod dropout;
 mod error;
 mod forward;
+mod fourier;
 mod kernel;
+mod linear;
+mod luong;
 mod mask;
 mod matmul;
+mod pattern;
 pub mod reference;
 mod rope;
 mod scores;
@@ -82,14 +94,19 @@ mod threads;
 mod vectorise;
 mod weights;
 
+pub use additive::{AdditiveAttention, AdditiveGradients};
 pub use attention::{Attention, Forward, Gradients};
 pub use bias::{Bias, Direction, alibi_slopes, t5_bucket};
 pub use cache::KvCache;
 pub use dropout::Dropout;
 pub use error::Error;
+pub use fourier::{fourier_mix, fourier_mix_backward};
 pub use kernel::Isa;
+pub use linear::{Favor, FeatureMap, LinearAttention, LinearState};
+pub use luong::{LuongAttention, LuongGradients};
 pub use mask::{Align, Mask};
-pub use matmul::matmul;
+pub use matmul::{affine, matmul};
+pub use pattern::{BigBird, Pattern};
 pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};
 pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};

@@ -3,12 +3,13 @@ use std::sync::Arc;
 use ndarray::{ArcArray, Array2, Array4, Axis, Ix4};
 
 use crate::Error;
+use crate::pattern::{Extent, Pattern};
 use crate::shape::Shape;
 
 /// Which keys a query may see. `true` always means *visible*.
 ///
 /// Masks combine with [`and`](Mask::and): a key is visible if every part says so. Whole tiles that a mask hides are never
-/// computed. A query that sees nothing gets a zero output, lse = −∞, and zero gradients.
+/// computed. Sparse masks (Longformer, BigBird, Swin, any list of blocks) are made of a [`Pattern`]. A query that sees nothing gets a zero output, lse = −∞, and zero gradients.
 ///
 /// With as many queries as keys, the causal mask is the lower triangle. Otherwise [`Align`] says where the queries
 /// stand. For 2 queries on 5 keys and for 5 queries on 2 keys (`■` visible, `·` hidden):
@@ -61,11 +62,13 @@ pub struct Mask {
     pub(crate) right: usize,
     pub(crate) lengths: Vec<Arc<[usize]>>,
     pub(crate) keep: Vec<ArcArray<bool, Ix4>>,
+    /// Each one for all heads, or one a head.
+    pub(crate) patterns: Vec<Arc<[Pattern]>>,
 }
 
 impl Default for Mask {
     fn default() -> Self {
-        Mask { left: usize::MAX, right: usize::MAX, lengths: Vec::new(), keep: Vec::new() }
+        Mask { left: usize::MAX, right: usize::MAX, lengths: Vec::new(), keep: Vec::new(), patterns: Vec::new() }
     }
 }
 
@@ -102,6 +105,16 @@ impl Mask {
         Mask { keep: vec![keep.into_shared()], ..Mask::default() }
     }
 
+    /// What the pattern shows, in all heads.
+    pub fn pattern(pattern: Pattern) -> Self {
+        Mask { patterns: vec![[pattern].into()], ..Mask::default() }
+    }
+
+    /// A pattern for each head.
+    pub fn patterns(heads: impl Into<Arc<[Pattern]>>) -> Self {
+        Mask { patterns: vec![heads.into()], ..Mask::default() }
+    }
+
     /// Visible where both are.
     #[must_use]
     pub fn and(mut self, other: Mask) -> Self {
@@ -109,10 +122,11 @@ impl Mask {
         self.right = self.right.min(other.right);
         self.lengths.extend(other.lengths);
         self.keep.extend(other.keep);
+        self.patterns.extend(other.patterns);
         self
     }
 
-    pub(crate) fn check(&self, shape: &Shape) -> Result<(), Error> {
+    pub(crate) fn check(&self, shape: &Shape, align: &Align) -> Result<(), Error> {
         for lengths in &self.lengths {
             if lengths.len() != shape.batch {
                 return Err(Error::Shape {
@@ -124,6 +138,13 @@ impl Mask {
             if let Some((batch, &length)) = lengths.iter().enumerate().find(|(_, length)| **length > shape.keys) {
                 return Err(Error::Length { batch, length, keys: shape.keys });
             }
+        }
+        for heads in &self.patterns {
+            if heads.len() != 1 && heads.len() != shape.heads {
+                let (expected, got) = (vec![shape.heads], vec![heads.len()]);
+                return Err(Error::Shape { what: "the mask's list of patterns", expected, got });
+            }
+            heads.iter().try_for_each(|pattern| align.check_extent("the mask's pattern", pattern.extent(), shape))?;
         }
         self.keep.iter().try_for_each(|keep| shape.check_broadcast("the mask's keep-array", keep.shape()))
     }
@@ -153,6 +174,36 @@ impl Align {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Whether all queries and keys lie within what something is made for.
+    pub(crate) fn check_extent(&self, what: &'static str, extent: Extent, shape: &Shape) -> Result<(), Error> {
+        let tokens = match extent {
+            Extent::Any => return Ok(()),
+            Extent::Within(tokens) if shape.keys <= tokens => tokens,
+            Extent::Exactly(tokens) if shape.keys == tokens => tokens,
+            Extent::Within(tokens) => {
+                let fits = format!("up to {tokens}, the tokens of {what}");
+                return Err(Error::Fit { what: "the number of keys", got: shape.keys, fits });
+            }
+            Extent::Exactly(tokens) => {
+                let fits = format!("{tokens}, the tokens of {what}");
+                return Err(Error::Fit { what: "the number of keys", got: shape.keys, fits });
+            }
+        };
+        for b in 0..if shape.queries == 0 { 0 } else { shape.batch } {
+            let first = self.offset(b, shape.queries, shape.keys);
+            if first < 0 {
+                let fits = format!("up to {}, as the last query stands at the last key; or Align::First", shape.keys);
+                return Err(Error::Fit { what: "the number of queries", got: shape.queries, fits });
+            }
+            let last = first as usize + (shape.queries - 1);
+            if last >= tokens {
+                let fits = format!("up to {}, the last token of {what}", tokens.saturating_sub(1));
+                return Err(Error::Fit { what: "the position of the last query", got: last, fits });
+            }
+        }
+        Ok(())
     }
 
     /// The offset of sequence b.

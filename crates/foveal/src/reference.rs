@@ -33,7 +33,7 @@
 
 use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView4, s};
 
-use crate::bias::Kind;
+use crate::bias::{Kind, Swin};
 use crate::shape::{Shape, check_range, expect};
 use crate::{Attention, Error};
 
@@ -254,12 +254,14 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
         let near = distance.unsigned_abs() <= if distance < 0 { mask.left } else { mask.right };
         let within = mask.lengths.iter().all(|lengths| j < lengths[b]);
         let kept = mask.keep.iter().all(|keep| keep[shared(keep.shape(), [b, h, i, j])]);
+        let position = j as isize - distance;
+        let shown = mask.patterns.iter().all(|heads| heads[h.min(heads.len() - 1)].sees(position, j));
         // A dense bias of −∞ or f32::MIN hides a key as a mask does.
         let biased_away = match &self.attention.bias.0 {
             Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])] <= f32::MIN,
             _ => false,
         };
-        near && within && kept && !biased_away
+        near && within && kept && shown && !biased_away
     }
 
     /// From where the query stands to key j.
@@ -304,6 +306,7 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
                 let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]);
                 self.scale * dot(self.q.slice(s![b, h, i, ..]), a)
             }
+            Kind::Swin(swin) => swin.table[[swin_entry(swin, j as isize - distance, j as isize), h]].into(),
             Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])].into(),
         }
     }
@@ -313,6 +316,7 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
             Kind::None => None,
             Kind::Alibi(slopes) => Some(ArrayD::zeros(vec![slopes.len()])),
             Kind::T5(t5) => Some(ArrayD::zeros(t5.table.shape())),
+            Kind::Swin(swin) => Some(ArrayD::zeros(swin.table.shape())),
             Kind::Shaw(table) => Some(ArrayD::zeros(table.shape())),
             Kind::Dense(bias) => Some(ArrayD::zeros(bias.shape())),
         }
@@ -326,6 +330,7 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
             Kind::None => {}
             Kind::Alibi(_) => dbias[[h]] -= ds * distance.unsigned_abs() as f64,
             Kind::T5(t5) => dbias[[t5.bucket[clip(distance, t5.bucket.len())], h]] += ds,
+            Kind::Swin(swin) => dbias[[swin_entry(swin, j as isize - distance, j as isize), h]] += ds,
             Kind::Shaw(table) => {
                 let (head, row) = (h.min(table.dim().0 - 1), clip(distance, table.dim().1));
                 let a = table.slice(s![head, row, ..]).mapv(f64::from);
@@ -350,6 +355,13 @@ fn dot<'x, 'y, A: Copy + Into<f64> + 'x, B: Copy + Into<f64> + 'y>(
 fn clip(distance: isize, len: usize) -> usize {
     let radius = (len / 2) as isize;
     (distance.clamp(-radius, radius) + radius) as usize
+}
+
+/// The row of Swin's table for a query and a key of the image.
+fn swin_entry(swin: &Swin, query: isize, key: isize) -> usize {
+    let width = swin.grid.1 as isize;
+    let (rows, cols) = (2 * swin.window.0 - 1, 2 * swin.window.1 - 1);
+    clip(query / width - key / width, rows) * cols + clip(query % width - key % width, cols)
 }
 
 /// The place of a cell in an array that is shared along its axes of length 1.

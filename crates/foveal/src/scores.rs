@@ -2,17 +2,20 @@
 //!
 //! Everything a kernel needs to know about the options is asked here. Distances make intervals: under causal, window and
 //! padding masks the keys that a row sees are one range, whose ends grow with the row. So a block of rows sees nothing
-//! outside the range from its first row's start to its last row's end, and tiles outside are never touched.
+//! outside the range from its first row's start to its last row's end, and tiles outside are never touched. Under sparse
+//! patterns the keys are several runs within that range; see [`Scores::runs`].
 
 use std::ops::Range;
 
 use ndarray::{ArrayView2, Axis};
 
 use crate::attention::Attention;
-use crate::bias::Kind;
+use crate::bias::{Kind, Swin};
 use crate::dropout;
 use crate::kernel::options;
+use crate::kernel::rows::KEYS;
 use crate::kernel::simd::Simd;
+use crate::pattern::{Pattern, merge};
 use crate::shape::Shape;
 
 /// The options of one call, for its shape.
@@ -96,19 +99,72 @@ impl<'a> Scores<'a> {
         start..end.max(start)
     }
 
-    /// Whether distances and lengths let any of the rows see any of the keys.
-    pub fn any_sees(&self, b: usize, rows: &Range<usize>, keys: &Range<usize>) -> bool {
-        let hull = self.hull(b, rows);
-        hull.start.max(keys.start) < hull.end.min(keys.end)
+    /// Whether there are sparse patterns.
+    #[inline(always)]
+    pub fn is_sparse(&self) -> bool {
+        !self.attention.mask.patterns.is_empty()
     }
 
-    /// What the mask shows of a rectangle within the rows' hull.
+    /// The patterns of head h.
+    #[inline(always)]
+    fn patterns(&self, h: usize) -> impl Iterator<Item = &'a Pattern> + use<'a> {
+        let attention: &'a Attention = self.attention;
+        attention.mask.patterns.iter().map(move |heads| &heads[if heads.len() == 1 { 0 } else { h }])
+    }
+
+    /// Appends to `runs` the runs of keys within `keys` outside which none of the rows sees anything, the dense masks aside:
+    /// sorted, and with gaps between them.
+    #[inline(always)]
+    pub fn runs(&self, b: usize, h: usize, rows: &Range<usize>, keys: &Range<usize>, runs: &mut Vec<Range<usize>>) {
+        let hull = self.hull(b, rows);
+        let seen = hull.start.max(keys.start)..hull.end.min(keys.end);
+        if seen.start >= seen.end {
+            return;
+        }
+        if self.is_sparse() { self.sparse_runs(b, h, rows, &seen, runs) } else { runs.push(seen) }
+    }
+
+    fn sparse_runs(&self, b: usize, h: usize, rows: &Range<usize>, keys: &Range<usize>, runs: &mut Vec<Range<usize>>) {
+        let (first, positions) = (runs.len(), self.positions(b, rows));
+        runs.push(keys.clone());
+        for pattern in self.patterns(h) {
+            // Within each of the runs so far, what this pattern shows.
+            let so_far = runs.len();
+            for n in first..so_far {
+                let within = runs[n].clone();
+                let new = runs.len();
+                pattern.runs(positions.clone(), &within, |run| runs.push(run));
+                merge(runs, new);
+            }
+            runs.drain(first..so_far);
+        }
+    }
+
+    /// The end of the rows from i on that may see otherwise than row i only by moving with their position.
+    pub fn same_until(&self, b: usize, h: usize, i: usize) -> usize {
+        let position = self.position(b, i);
+        let next = self.patterns(h).fold(isize::MAX, |next, pattern| next.min(pattern.next_break(position)));
+        next.saturating_sub(position).saturating_add_unsigned(i).max(0) as usize
+    }
+
+    /// Where the rows stand.
+    #[inline(always)]
+    fn positions(&self, b: usize, rows: &Range<usize>) -> Range<isize> {
+        let first = self.position(b, rows.start);
+        first..first + rows.len() as isize
+    }
+
+    /// What the mask shows of a rectangle within the rows' hull. There is no row among them at which a pattern changes.
     #[inline(always)]
     pub fn view(&self, b: usize, h: usize, rows: &Range<usize>, keys: &Range<usize>) -> View {
         let inner = self.interval(b, rows.end - 1).start..self.interval(b, rows.start).end;
         // A dense bias may hide any pair; looking for one would take as long as hiding it.
         let hides = matches!(self.attention.bias.0, Kind::Dense(_));
-        let full = inner.start <= keys.start && keys.end <= inner.end && !hides;
+        let mut full = inner.start <= keys.start && keys.end <= inner.end && !hides;
+        if full && self.is_sparse() {
+            let positions = self.positions(b, rows);
+            full = self.patterns(h).all(|pattern| pattern.shows_all(&positions, keys));
+        }
         if self.attention.mask.keep.is_empty() {
             return if full { View::Full } else { View::Partial };
         }
@@ -136,6 +192,7 @@ impl<'a> Scores<'a> {
     pub fn visible(&self, b: usize, h: usize, i: usize, j: usize) -> bool {
         self.interval(b, i).contains(&j)
             && (0..self.attention.mask.keep.len()).all(|part| self.keep(part, b, h, i)[j])
+            && self.patterns(h).all(|pattern| pattern.sees(self.position(b, i), j))
             && self.dense_bias(b, h, i).is_none_or(|bias| bias[j] > f32::MIN || bias[j].is_nan())
     }
 
@@ -229,6 +286,16 @@ impl<'a> Scores<'a> {
                 self.distances(b, i, first, row.len(), table.len()).add(simd, table, row);
             }
             Kind::Shaw(_) => self.distances(b, i, first, row.len(), relative.len()).add(simd, relative, row),
+            Kind::Swin(swin) => {
+                let table = swin.by_distance.as_slice().expect("made in standard layout");
+                let table = &table[h * swin.distances()..(h + 1) * swin.distances()];
+                let mut n = 0;
+                while n < row.len() {
+                    let (entries, distances) = self.swin_row(swin, b, i, first + n, row.len() - n);
+                    distances.add(simd, &table[entries], &mut row[n..n + distances.len]);
+                    n += distances.len;
+                }
+            }
             Kind::Dense(_) => options::add(simd, row, &self.dense_bias(b, h, i).expect("it is dense")[first..]),
         }
     }
@@ -236,12 +303,22 @@ impl<'a> Scores<'a> {
     /// How the keys `first..first + len` spread over a table of clipped distances.
     #[inline(always)]
     pub fn distances(&self, b: usize, i: usize, first: usize, len: usize, table: usize) -> Distances {
-        let radius = (table / 2) as isize;
-        // The entry of the first key, were the table without ends.
-        let entry = first as isize - self.position(b, i) + radius;
-        let clip = |x: isize| x.clamp(0, len as isize) as usize;
-        let (near, far) = (clip(-entry), clip(table as isize - entry));
-        Distances { near, far, entry: (entry + near as isize).clamp(0, table as isize) as usize }
+        Distances::new(first as isize - self.position(b, i), len, table)
+    }
+
+    /// How the keys from `first` on, up to the end of their row of the image and at most `len`, spread over a row of Swin's
+    /// table; and where that row is.
+    #[inline(always)]
+    pub fn swin_row(&self, swin: &Swin, b: usize, i: usize, first: usize, len: usize) -> (Range<usize>, Distances) {
+        let (width, table) = (swin.grid.1, 2 * swin.window.1 - 1);
+        let position = self.position(b, i) as usize;
+        let (down, right) = (
+            (first / width) as isize - (position / width) as isize,
+            (first % width) as isize - (position % width) as isize,
+        );
+        let reach = swin.window.0 as isize - 1;
+        let row = (down.clamp(-reach, reach) + reach) as usize;
+        (row * table..(row + 1) * table, Distances::new(right, len.min(width - first % width), table))
     }
 
     /// How far the nearest key is that query i may see.
@@ -269,6 +346,30 @@ impl<'a> Scores<'a> {
         for part in 0..self.attention.mask.keep.len() {
             options::hide(simd, row, &self.keep(part, b, h, i)[first..], value);
         }
+        for pattern in self.patterns(h) {
+            let (position, mut keep) = (self.position(b, i), [false; KEYS]);
+            let keep = &mut keep[..row.len()];
+            // Of one run the outside is hidden at once; only of several is a keep-array made.
+            let (mut only, mut several) = (0..0, false);
+            pattern.runs(position..position + 1, &(first..first + row.len()), |run| {
+                let run = run.start - first..run.end - first;
+                if only.is_empty() {
+                    only = run;
+                } else {
+                    if !several {
+                        keep[only.clone()].fill(true);
+                    }
+                    keep[run].fill(true);
+                    several = true;
+                }
+            });
+            if several {
+                options::hide(simd, row, keep, value);
+            } else {
+                row[..only.start].fill(value);
+                row[only.end..].fill(value);
+            }
+        }
         if let Some(bias) = self.dense_bias(b, h, i) {
             options::hide_biased(simd, row, &bias[first..], value);
         }
@@ -287,9 +388,21 @@ pub(crate) struct Distances {
     pub near: usize,
     pub far: usize,
     pub entry: usize,
+    /// The number of keys.
+    pub len: usize,
 }
 
 impl Distances {
+    /// `len` keys, the first of them at `distance`.
+    #[inline(always)]
+    fn new(distance: isize, len: usize, table: usize) -> Distances {
+        // The entry of the first key, were the table without ends.
+        let entry = distance + (table / 2) as isize;
+        let clip = |x: isize| x.clamp(0, len as isize) as usize;
+        let (near, far) = (clip(-entry), clip(table as isize - entry));
+        Distances { near, far, entry: (entry + near as isize).clamp(0, table as isize) as usize, len }
+    }
+
     /// row ⟵ row + table
     #[inline(always)]
     fn add<S: Simd>(&self, simd: S, table: &[f32], row: &mut [f32]) {

@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 
+use crate::kernel::plan::Plan;
+
 /// Working memory for [`Attention::forward_into`](crate::Attention::forward_into). It grows to what the largest call so far
 /// needed (a few hundred KiB for each thread) and is then reused without allocating.
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(crate) slots: Vec<Slot>,
-    pub(crate) parts: Slot,
+    pub(crate) parts: Memory,
 }
 
 impl Scratch {
@@ -23,7 +25,8 @@ impl Scratch {
         // Taken out for the call: should this thread be given another one meanwhile, that one makes its own.
         let mut scratch = KEPT.take().unwrap_or_default();
         let result = work(&mut scratch);
-        if scratch.slots.iter().chain([&scratch.parts]).map(|slot| slot.0.len()).sum::<usize>() <= KEEP {
+        let kept = scratch.slots.iter().map(|slot| &slot.memory).chain([&scratch.parts]);
+        if kept.map(|memory| memory.0.len()).sum::<usize>() <= KEEP {
             KEPT.set(Some(scratch));
         }
         result
@@ -33,14 +36,21 @@ impl Scratch {
 /// Values that a thread keeps from one call to the next at most: 32 MiB.
 const KEEP: usize = 8 << 20;
 
-/// One thread's memory.
+/// What one thread works with.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Vec<f32>);
+pub(crate) struct Slot {
+    pub memory: Memory,
+    pub plan: Plan,
+}
+
+/// Memory for a few arrays.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Vec<f32>);
 
 /// Values per cache line. Every part starts on a line of its own: vectors that straddle two lines load at half speed.
 pub const LINE: usize = 16;
 
-impl Slot {
+impl Memory {
     /// Makes room for parts of these lengths.
     pub fn reserve(&mut self, parts: &[usize]) {
         let need = LINE + parts.iter().map(|n| n.next_multiple_of(LINE)).sum::<usize>();
@@ -67,6 +77,6 @@ pub(crate) fn slots<'a>(all: &'a mut Vec<Slot>, n: usize, parts: &[usize]) -> &'
     if all.len() < n {
         all.resize_with(n, Slot::default);
     }
-    all[..n].iter_mut().for_each(|slot| slot.reserve(parts));
+    all[..n].iter_mut().for_each(|slot| slot.memory.reserve(parts));
     &mut all[..n]
 }

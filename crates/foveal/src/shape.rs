@@ -68,6 +68,19 @@ impl Shape {
         [self.batch, self.heads, self.queries]
     }
 
+    /// A rectangle of the weights of sequence and head `at` must lie within them.
+    pub fn check_rectangle(
+        &self,
+        (b, h): (usize, usize),
+        rows: &std::ops::Range<usize>,
+        cols: &std::ops::Range<usize>,
+    ) -> Result<(), Error> {
+        check_range("sequence", &(b..b.saturating_add(1)), self.batch)?;
+        check_range("head", &(h..h.saturating_add(1)), self.heads)?;
+        check_range("rows", rows, self.queries)?;
+        check_range("columns", cols, self.keys)
+    }
+
     /// An array over the scores [B, H, T, S] may be shared (length 1) along all axes but the last.
     pub fn check_broadcast(&self, what: &'static str, got: &[usize]) -> Result<(), Error> {
         let full = [self.batch, self.heads, self.queries, self.keys];

@@ -11,7 +11,7 @@ use crate::kernel::weights::{Copy, Pooled, Sink, Weights, bounds, parts};
 use crate::kernel::{Isa, dispatch};
 use crate::scores::Scores;
 use crate::scratch::{self, Scratch, Slot};
-use crate::shape::{Shape, check_range, expect};
+use crate::shape::{Shape, expect};
 use crate::threads::for_each_task;
 use crate::{Error, forward};
 
@@ -27,7 +27,7 @@ pub enum Pool {
 }
 
 /// Rows per task: a tile of keys is packed once for each.
-const ROWS: usize = 480;
+pub(crate) const ROWS: usize = 480;
 
 pub(crate) fn weights(attention: &Attention, q: ArrayView4<f32>, k: ArrayView4<f32>) -> Result<Array4<f32>, Error> {
     let shape = Shape::of_scores(&q, &k)?;
@@ -79,11 +79,7 @@ pub(crate) fn map(
     pool: Pool,
 ) -> Result<Array2<f32>, Error> {
     let call = Call::checked(attention, q, k, lse, at, &rows, &cols)?;
-    for (what, pixels, cells) in [("rows", height, rows.len()), ("columns", width, cols.len())] {
-        if pixels == 0 || pixels > cells {
-            return Err(Error::Pixels { what, pixels, cells });
-        }
-    }
+    check_pixels((height, width), &rows, &cols)?;
     let mut out = Array2::zeros((height, width));
     let target = Rows::new(as_head(&mut out));
     // A task is some rows of pixels: about ROWS rows of weights, and at least one row of pixels.
@@ -99,8 +95,22 @@ pub(crate) fn map(
     Ok(out)
 }
 
+/// Every pixel pools at least one cell.
+pub(crate) fn check_pixels(
+    (height, width): (usize, usize),
+    rows: &Range<usize>,
+    cols: &Range<usize>,
+) -> Result<(), Error> {
+    for (what, pixels, cells) in [("rows", height, rows.len()), ("columns", width, cols.len())] {
+        if pixels == 0 || pixels > cells {
+            return Err(Error::Pixels { what, pixels, cells });
+        }
+    }
+    Ok(())
+}
+
 /// A matrix as the only head of the only sequence.
-fn as_head(out: &mut Array2<f32>) -> ArrayViewMut4<'_, f32> {
+pub(crate) fn as_head(out: &mut Array2<f32>) -> ArrayViewMut4<'_, f32> {
     let (rows, cols) = out.dim();
     ArrayViewMut4::from_shape((1, 1, rows, cols), out.as_slice_mut().expect("made in standard layout"))
         .expect("same size")
@@ -155,10 +165,7 @@ impl<'a> Call<'a> {
         cols: &Range<usize>,
     ) -> Result<Self, Error> {
         let shape = Shape::of_scores(&q, &k)?;
-        check_range("sequence", &(b..b.saturating_add(1)), shape.batch)?;
-        check_range("head", &(h..h.saturating_add(1)), shape.heads)?;
-        check_range("rows", rows, shape.queries)?;
-        check_range("columns", cols, shape.keys)?;
+        shape.check_rectangle((b, h), rows, cols)?;
         Call::new(attention, q, k, lse, shape)
     }
 

@@ -4,8 +4,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use foveal::{Attention, Bias, Direction, Mask, Pool, Scratch, Threads};
-use ndarray::{Array2, Array3, Array4};
+use foveal::{
+    Attention, Bias, BigBird, Direction, FeatureMap, LinearAttention, Mask, Pattern, Pool, Scratch, Threads,
+    fourier_mix,
+};
+use ndarray::{Array2, Array3, Array4, Axis};
 
 struct Counting;
 
@@ -49,12 +52,16 @@ const MIB: usize = 1 << 20;
 #[test]
 fn memory_is_linear_and_reused() {
     // An n × n array of f32 at these lengths has 64 and 256 MiB.
-    let options: [(&str, Attention); 5] = [
+    let sparse = |pattern: Pattern| Attention::new().mask(Mask::pattern(pattern));
+    let options: [(&str, Attention); 8] = [
         ("plain", Attention::new()),
         ("causal", Attention::new().mask(Mask::causal()).dropout(0.1, 1)),
         ("ALiBi in a window", Attention::new().mask(Mask::window(300, 0)).bias(Bias::alibi(1)).softcap(20.0)),
         ("T5", Attention::new().bias(Bias::t5(Array2::zeros((32, 1)), Direction::Both, 128).unwrap())),
         ("Shaw", Attention::new().bias(Bias::shaw(Array3::zeros((1, 33, 16))).unwrap())),
+        ("Longformer", sparse(Pattern::longformer(200, 1, &[0, 5]).unwrap())),
+        ("BigBird", sparse(Pattern::big_bird(8192, BigBird::default()).unwrap())),
+        ("strided", sparse(Pattern::strided(64).unwrap())),
     ];
     for (name, attention) in options {
         for n in [4096, 8192] {
@@ -69,17 +76,39 @@ fn memory_is_linear_and_reused() {
         }
     }
 
+    for (name, linear) in [
+        ("ELU + 1", LinearAttention::new(FeatureMap::Elu)),
+        ("causal ELU + 1", LinearAttention::new(FeatureMap::Elu).causal()),
+        ("causal FAVOR+", LinearAttention::new(FeatureMap::favor(16, 32, 1).unwrap()).causal()),
+    ] {
+        for n in [4096, 16384] {
+            let (q, k, v) = (wave([1, 1, n, 16], 0.0), wave([1, 1, n, 16], 1.0), wave([1, 1, n, 16], 2.0));
+            let array = n * 16 * size_of::<f32>();
+            let (forward, fwd) = peak(|| linear.forward(&q, &k, &v).unwrap());
+            let (backward, _) = peak(|| linear.backward(&q, &k, &v, &fwd, &v).unwrap());
+            let (map, _) = peak(|| linear.map(&q, &k, &fwd.lse, (0, 0), 0..n, 0..n, (64, 64), Pool::Max).unwrap());
+            assert!(forward <= 2 * array + 4 * MIB, "{name}, {n} tokens: forward took {forward} bytes");
+            assert!(backward <= 6 * array + 4 * MIB, "{name}, {n} tokens: backward took {backward} bytes");
+            assert!(map <= 4 * MIB, "{name}, {n} tokens: map took {map} bytes");
+        }
+    }
+    let x = wave([1, 1, 16384, 16], 0.0);
+    let (mixing, _) = peak(|| fourier_mix(x.index_axis(Axis(0), 0), Threads::Rayon));
+    assert!(mixing <= 4 * x.len() * size_of::<f32>() + 4 * MIB, "mixing took {mixing} bytes");
+
     // A few new tokens against a long cache, and a small call: after the first time, nothing is allocated.
     for (queries, keys) in [(1, 5000), (16, 16), (500, 500)] {
         let (q, k, v) = (wave([1, 4, queries, 32], 0.0), wave([1, 2, keys, 32], 1.0), wave([1, 2, keys, 32], 2.0));
         let (mut out, mut lse) = (Array4::zeros((1, 4, queries, 32)), Array3::zeros((1, 4, queries)));
-        let attention = Attention::new().mask(Mask::causal()).bias(Bias::alibi(4)).threads(Threads::Sequential);
-        let mut scratch = Scratch::new();
-        for first in [true, false] {
-            let before = CALLS.load(SeqCst);
-            attention.forward_into(&q, &k, &v, out.view_mut(), lse.view_mut(), &mut scratch).unwrap();
-            let allocations = CALLS.load(SeqCst) - before;
-            assert!(first || allocations == 0, "{queries} × {keys}: {allocations} allocations");
+        for mask in [Mask::causal(), Mask::pattern(Pattern::longformer(20, 1, &[0, 7]).unwrap())] {
+            let attention = Attention::new().mask(mask).bias(Bias::alibi(4)).threads(Threads::Sequential);
+            let mut scratch = Scratch::new();
+            for first in [true, false] {
+                let before = CALLS.load(SeqCst);
+                attention.forward_into(&q, &k, &v, out.view_mut(), lse.view_mut(), &mut scratch).unwrap();
+                let allocations = CALLS.load(SeqCst) - before;
+                assert!(first || allocations == 0, "{queries} × {keys}: {allocations} allocations");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use foveal::{Align, Attention, Bias, Direction, Isa, KvCache, Mask, Pool, Threads, reference};
+use foveal::{Align, Attention, Bias, BigBird, Direction, Isa, KvCache, Mask, Pattern, Pool, Threads, reference};
 use ndarray::{Array2, Array4, s};
 use proptest::prelude::*;
 use support::{Random, assert_close, chance, dynamic, narrow, randn, randn4, widen};
@@ -25,6 +25,7 @@ struct Case {
     value_dim: usize,
     bias: usize,
     masks: u8,
+    pattern: usize,
     align: usize,
     softcap: bool,
     dropout: bool,
@@ -38,14 +39,14 @@ fn case() -> impl Strategy<Value = Case> {
     (
         (any::<u64>(), 0usize..3, 1usize..3, 1usize..4),
         (tokens(), tokens(), dim(), prop_oneof![3 => dim(), 1 => Just(0usize)]),
-        (0usize..7, any::<u8>(), 0usize..3, any::<bool>(), any::<bool>()),
+        (0usize..8, any::<u8>(), 0usize..14, 0usize..3, any::<bool>(), any::<bool>()),
         (prop_oneof![Just(None), Just(Some(0.3f32)), Just(Some(-0.2)), Just(Some(0.0))], any::<bool>()),
     )
         .prop_map(
             |(
                 (seed, batch, kv_heads, group),
                 (queries, keys, dim, value_dim),
-                (bias, masks, align, softcap, dropout),
+                (bias, masks, pattern, align, softcap, dropout),
                 (scale, one),
             )| Case {
                 seed,
@@ -58,6 +59,7 @@ fn case() -> impl Strategy<Value = Case> {
                 value_dim,
                 bias,
                 masks,
+                pattern,
                 align,
                 softcap,
                 dropout,
@@ -93,7 +95,36 @@ impl Case {
             let dim = (pick(&mut random, self.batch), pick(&mut random, heads), pick(&mut random, self.queries), keys);
             mask = mask.and(Mask::dense(chance(self.seed + 2, 0.6, dim)));
         }
+        let align = match self.align {
+            0 => Align::Last,
+            1 => Align::First,
+            _ => Align::Offsets((0..self.batch).map(|_| random.below(keys + 3)).collect()),
+        };
+        match self.pattern {
+            1..=7 => mask = mask.and(Mask::pattern(self.pattern(&mut random, self.pattern, &align))),
+            8 => {
+                let patterns = (0..heads).map(|_| {
+                    let kind = 1 + random.below(7);
+                    self.pattern(&mut random, kind, &align)
+                });
+                mask = mask.and(Mask::patterns(patterns.collect::<Vec<_>>()));
+            }
+            9 => {
+                mask = mask.and(Mask::pattern(self.pattern(&mut random, 1, &align)));
+                mask = mask.and(Mask::pattern(self.pattern(&mut random, 5, &align)));
+            }
+            10 => {
+                let either = self.pattern(&mut random, 1, &align).or(Pattern::fixed(9, 1).unwrap());
+                mask = mask.and(Mask::pattern(either));
+            }
+            _ => {}
+        }
         let bias = match self.bias {
+            7 if self.on_an_image() => {
+                let (window, grid) = ((1 + random.below(4), 1 + random.below(4)), self.grid(&mut random));
+                let table = randn(self.seed + 6, ((2 * window.0 - 1) * (2 * window.1 - 1), heads));
+                Bias::swin(narrow(&table), window, grid).unwrap()
+            }
             1 => Bias::alibi(heads),
             2 => Bias::t5(narrow(&randn(self.seed + 3, (8, heads))), Direction::Both, 20).unwrap(),
             3 => Bias::t5(narrow(&randn(self.seed + 3, (6, heads))), Direction::Backward, 40).unwrap(),
@@ -112,11 +143,6 @@ impl Case {
             }
             _ => Bias::none(),
         };
-        let align = match self.align {
-            0 => Align::Last,
-            1 => Align::First,
-            _ => Align::Offsets((0..self.batch).map(|_| random.below(keys + 3)).collect()),
-        };
         let mut attention = Attention::new().mask(mask).bias(bias).align(align).threads(self.threads);
         if let Some(scale) = self.scale {
             attention = attention.scale(scale);
@@ -128,6 +154,81 @@ impl Case {
             attention = attention.dropout(0.3, self.seed);
         }
         attention
+    }
+}
+
+impl Case {
+    /// Whether every query stands at a key.
+    fn on_an_image(&self) -> bool {
+        self.queries <= self.keys && self.align < 2
+    }
+
+    /// An image of as many tokens as there are keys.
+    fn grid(&self, random: &mut Random) -> (usize, usize) {
+        let sides: Vec<usize> = (1..=self.keys).filter(|side| self.keys.is_multiple_of(*side)).collect();
+        let height = if sides.is_empty() { 0 } else { sides[random.below(sides.len())] };
+        (height, self.keys.checked_div(height).unwrap_or(0))
+    }
+
+    /// A random pattern of this kind that fits, or if none of them can, a band.
+    fn pattern(&self, random: &mut Random, kind: usize, align: &Align) -> Pattern {
+        let furthest = match align {
+            Align::Last => self.keys,
+            Align::First => self.queries,
+            Align::Offsets(offsets) => offsets.iter().max().unwrap_or(&0) + self.queries,
+        };
+        let tokens = furthest.max(self.keys);
+        let small = |random: &mut Random| {
+            let most = 1 + random.below(40);
+            1 + random.below(most)
+        };
+        let cannot = matches!(align, Align::Last) && self.queries > self.keys;
+        match kind {
+            2 => Pattern::longformer(random.below(20), 1 + random.below(30), &[random.below(tokens + 1)]).unwrap(),
+            3 => Pattern::strided(small(random)).unwrap(),
+            4 => {
+                let stride = small(random);
+                Pattern::fixed(stride, random.below(stride + 1)).unwrap()
+            }
+            5 if !cannot => {
+                let size = small(random);
+                let blocks = tokens.div_ceil(size);
+                let share = random.uniform();
+                let mut row = || (0..blocks).filter(|_| random.uniform() < share).collect::<Vec<_>>();
+                Pattern::blocks(size, (0..blocks).map(|_| row()).collect::<Vec<_>>()).unwrap()
+            }
+            6 if !cannot => {
+                let blocks = 2 + random.below(12);
+                let block = tokens.div_ceil(blocks).max(1);
+                // Rounding may have made fewer blocks of them.
+                let blocks = tokens.div_ceil(block);
+                let mut left = blocks;
+                let mut some = |random: &mut Random| {
+                    let n = random.below(left / 2 + 1);
+                    left -= n;
+                    n
+                };
+                let window = (some(random).max(1) - 1) / 2 * 2 + 1;
+                let (global_start, global_end) = (some(random), some(random));
+                let random_blocks = blocks.saturating_sub(window + global_start + global_end).min(random.below(4));
+                let sizes = BigBird { block, window, global_start, global_end, random: random_blocks, seed: self.seed };
+                Pattern::big_bird(tokens, sizes).unwrap_or_else(|_| Pattern::strided(3).unwrap())
+            }
+            7 if self.on_an_image() => {
+                let (height, width) = self.grid(random);
+                let mut side = |side: usize| {
+                    let windows: Vec<usize> = (1..=side).filter(|window| side.is_multiple_of(*window)).collect();
+                    let window = if windows.is_empty() { 1 } else { windows[random.below(windows.len())] };
+                    (window, random.below(window))
+                };
+                let (tall, wide) = (side(height), side(width));
+                Pattern::swin((height, width), (tall.0, wide.0), (tall.1, wide.1)).unwrap()
+            }
+            _ => {
+                let global: Vec<usize> = (0..random.below(4)).map(|_| random.below(tokens + 1)).collect();
+                Pattern::longformer(random.below(40), 1, &global).unwrap()
+            }
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 
 mod support;
 
-use foveal::{Align, Attention, Bias, Direction, Error, Forward, Isa, KvCache, Mask, Pool, Threads, reference};
+use foveal::{
+    Align, Attention, Bias, Direction, Error, Forward, Isa, KvCache, Mask, Pattern, Pool, Threads, reference,
+};
 use ndarray::{Array2, Array3, Array4, concatenate, s};
 use support::{assert_close, chance, dynamic, narrow, randn, randn4, widen};
 
@@ -95,6 +97,8 @@ fn nan_spreads_to_what_sees_it_and_no_further() {
                 Attention::new().mask(Mask::window(5, 9)),
                 Attention::new().mask(Mask::padding([40])),
                 Attention::new().mask(Mask::dense(chance(5, 0.5, (1, 1, 100, 100)))),
+                Attention::new().mask(Mask::pattern(Pattern::longformer(7, 1, &[2, 60]).unwrap())),
+                Attention::new().mask(Mask::pattern(Pattern::swin((10, 10), (5, 5), (2, 2)).unwrap())),
                 Attention::new().bias(Bias::dense(hiding)),
                 Attention::new().mask(Mask::causal()).bias(Bias::shaw(narrow(&randn(6, (1, 41, 16)))).unwrap()),
             ] {
@@ -174,7 +178,8 @@ fn split_runs_merge_by_lse() {
 fn long_decode_equals_the_reference() {
     // Longer than one part of the keys, with grouped heads and a window that leaves whole parts hidden.
     let (q, k, v) = (randn4(1, [2, 4, 1, 24]), randn4(2, [2, 2, 5000, 24]), randn4(3, [2, 2, 5000, 24]));
-    for mask in [Mask::none(), Mask::causal(), Mask::window(600, 0), Mask::padding([4999, 1000])] {
+    let longformer = Mask::pattern(Pattern::longformer(300, 1, &[0, 2500]).unwrap());
+    for mask in [Mask::none(), Mask::causal(), Mask::window(600, 0), Mask::padding([4999, 1000]), longformer] {
         let attention = Attention::new().mask(mask);
         let want = reference::forward(&attention, &widen(&q), &widen(&k), &widen(&v)).unwrap();
         let mut cache = KvCache::with_capacity(2, 2, 24, 24, 6000);

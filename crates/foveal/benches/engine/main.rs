@@ -56,6 +56,7 @@ fn works() -> Vec<(String, Spec)> {
     let plain = Spec::new(Kind::Forward, [1, 12, 1024, 64]);
     let long = Spec::new(Kind::Forward, [1, 12, 4096, 64]);
     let head = [1, 1, 16384, 64];
+    let [forward, backward] = [Kind::Forward, Kind::Backward].map(|kind| Spec::new(kind, [1, 1, 32768, 64]));
     let others = [
         ("forward 1×12×1024×64 keep-mask", Spec { mask: Visible::Keep, ..plain }),
         ("forward 1×12×1024×64 ALiBi", Spec { bias: Added::Alibi, ..plain }),
@@ -63,6 +64,9 @@ fn works() -> Vec<(String, Spec)> {
         ("forward 1×12×1024×64 per-head bias", Spec { bias: Added::Dense, ..plain }),
         ("forward 1×12×4096×64 causal", Spec { mask: Visible::Causal, ..long }),
         ("forward 1×12×4096×64 window(511, 0)", Spec { mask: Visible::Window(511), ..long }),
+        ("forward 1×1×32768×64 causal", Spec { mask: Visible::Causal, ..forward }),
+        ("forward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..forward }),
+        ("backward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..backward }),
         ("decode 1×12×1×64, 32768 keys", Spec { keys: 32768, ..Spec::new(Kind::Decode, [1, 12, 1, 64]) }),
         ("call 1×4×16×32", Spec::new(Kind::Call, [1, 4, 16, 32])),
         ("forward 1×1×16384×64 full", Spec::new(Kind::Forward, head)),

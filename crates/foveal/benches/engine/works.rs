@@ -4,7 +4,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::PathBuf;
 
-use foveal::{Attention, Bias, Forward, KvCache, Mask, Pool, Scratch};
+use foveal::{Attention, Bias, Forward, KvCache, Mask, Pattern, Pool, Scratch};
 use ndarray::{Array2, Array3, Array4, ArrayD};
 use serde_json::Value;
 
@@ -42,6 +42,8 @@ pub enum Visible {
     Keep,
     /// This many keys before the query's own, and none after.
     Window(usize),
+    /// This many keys before the query's own and as many after, as a sparse pattern; as many queries as keys.
+    Longformer(usize),
 }
 
 /// What is added to the scores.
@@ -91,6 +93,7 @@ impl Spec {
             "causal" => Visible::Causal,
             "keep" => Visible::Keep,
             "window" => Visible::Window(number(request, "left")?),
+            "longformer" => Visible::Longformer(number(request, "window")?),
             other => return Err(format!("unknown mask {other}").into()),
         };
         let bias = match text(request, "bias")? {
@@ -111,6 +114,9 @@ impl Spec {
             Visible::All | Visible::Keep => queries * self.keys,
             Visible::Causal => (0..queries).map(|i| i + 1 + self.keys - queries).sum(),
             Visible::Window(left) => (0..queries).map(|i| (i + self.keys - queries).min(left) + 1).sum(),
+            Visible::Longformer(window) => {
+                (0..queries).map(|i| i.min(window) + 1 + (self.keys - 1 - i).min(window)).sum()
+            }
         };
         (batch * heads * of_one_head) as f64
     }
@@ -124,6 +130,7 @@ impl Spec {
             let (start, end) = match self.mask {
                 Visible::All | Visible::Keep => (0, self.keys),
                 Visible::Causal => (0, last + 1 + self.keys - queries),
+                Visible::Longformer(window) => (first.saturating_sub(window), (last + window + 1).min(self.keys)),
                 Visible::Window(left) => {
                     ((first + self.keys - queries).saturating_sub(left), last + 1 + self.keys - queries)
                 }
@@ -232,6 +239,7 @@ impl Work {
             Visible::Causal => Mask::causal(),
             Visible::Keep => Mask::dense(source.keep([1, 1, queries, spec.keys])?),
             Visible::Window(left) => Mask::window(left, 0),
+            Visible::Longformer(window) => Mask::pattern(Pattern::longformer(window, 1, &[])?),
         };
         let bias = match spec.bias {
             Added::Nothing => Bias::none(),

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! pack Q and dOut as rows
-//! for each tile of 192 keys
+//! for each tile of 192 keys that some row sees
 //!   pack K and V as columns, K as rows
 //!   for each block of 192 rows
 //!     for each group of 12 rows:  S ⟵ Q·Kᵀ;  dP ⟵ dOut·Vᵀ;  P ⟵ exp(S − lse);  dS ⟵ P∘(dP − δ);  dQ ⟵ dQ + dS·K
@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Keys and values belong to one task alone; dQ is collected by each task in rows of its own (see `crate::backward`).
-//! Under distance masks every product is cut to what its 12 rows or keys can see. With dropout, P and dP are both
+//! Every product is cut to what its 12 rows or keys can see (see `plan.rs`). With dropout, P and dP are both
 //! multiplied by the factors of the forward pass, and δ stays what it is. With a softcap, ds is taken through 1 − tanh².
 
 use std::cell::OnceCell;
@@ -31,7 +31,7 @@ use std::ops::Range;
 use ndarray::{ArrayView3, ArrayView4};
 
 use super::gemm::{MAX_ROWS, PANEL};
-use super::gradient::{Group, Keys, Padded, Queries, add_transposed, add_visible, pack_blocks};
+use super::gradient::{Group, Keys, Padded, Queries, add_transposed, add_visible, block_of, pack_block, seeing};
 use super::matrix::{Matrix, Rows};
 use super::rows::{self, Block};
 use super::simd::Simd;
@@ -78,8 +78,8 @@ pub struct Backward<'a, 't> {
     pub inputs: Inputs<'a>,
     pub targets: Targets<'t>,
     pub chunk: usize,
-    /// Chunk c of n has the tiles c, c + n, c + 2n, …
-    pub chunks: usize,
+    /// Tile t starts at key t·KEYS.
+    pub tiles: &'t [usize],
     pub b: usize,
     pub h: usize,
     pub rows: Range<usize>,
@@ -144,12 +144,13 @@ impl Kernel for Backward<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Backward { inputs, targets, chunk, chunks, b, h, rows, dq, slot } = self;
+        let Backward { inputs, targets, chunk, tiles, b, h, rows, dq, slot } = self;
         let (scores, kv, n) = (inputs.scores, h / inputs.group, rows.len());
         let (k, v) = (Matrix::new(inputs.k, b, kv), Matrix::new(inputs.v, b, kv));
         let (dim, value_dim) = (k.cols(), v.cols());
+        let Slot { memory, plan } = slot;
         let [k_cols, v_cols, k_rows, dk, dv, q, dout, q_rows, dout_rows, state, relative, table, p, ds, capped] =
-            slot.cut(parts(&scores, n, dim, value_dim));
+            memory.cut(parts(&scores, n, dim, value_dim));
         let block = Block { b, heads: h..h + 1, rows: rows.clone() };
         let q = rows::gather(inputs.q, &block, q);
         let dout = rows::gather(inputs.dout, &block, dout);
@@ -158,8 +159,14 @@ impl Kernel for Backward<'_, '_> {
         for (r, i) in rows.clone().enumerate() {
             (lse[r], delta[r]) = (inputs.lse[[b, h, i]], inputs.delta[[b, h, i]]);
         }
-        pack_blocks::<S>(Matrix::new(inputs.q, b, h), &rows, scores.scale, q_rows);
-        pack_blocks::<S>(Matrix::new(inputs.dout, b, h), &rows, 1.0, dout_rows);
+        for first in (0..n).step_by(ROWS) {
+            let block = block_of(b, h, &rows, first);
+            // Of a sparse pattern a chunk may see a few blocks of many.
+            if !scores.is_sparse() || plan.sees_any(&scores, &block, tiles, KEYS) {
+                pack_block::<S>(Matrix::new(inputs.q, b, h), &block, first, scores.scale, q_rows);
+                pack_block::<S>(Matrix::new(inputs.dout, b, h), &block, first, 1.0, dout_rows);
+            }
+        }
         let q_rows = &q_rows[..n * dim.next_multiple_of(PANEL * S::LANES)];
         let dout_rows = &dout_rows[..n * value_dim.next_multiple_of(PANEL * S::LANES)];
         let finite = OnceCell::new();
@@ -167,11 +174,8 @@ impl Kernel for Backward<'_, '_> {
         let width = dq_width(&scores, dim);
         dq.fill(0.0);
 
-        for start in (chunk * KEYS..inputs.k.dim().2).step_by(chunks * KEYS) {
-            let range = start..(start + KEYS).min(inputs.k.dim().2);
-            if !scores.any_sees(b, &rows, &range) {
-                continue;
-            }
+        for tile in tiles {
+            let range = tile * KEYS..((tile + 1) * KEYS).min(inputs.k.dim().2);
             let keys = Keys {
                 k,
                 k_cols: pack::columns(simd, k, range.clone(), scores.scale, &mut *k_cols),
@@ -188,32 +192,46 @@ impl Kernel for Backward<'_, '_> {
             for first in (0..n).step_by(ROWS) {
                 let block = queries.block(first);
                 let dq = &mut dq[first * width..(first + block.len()) * width];
-                let Some(whole) = rows::part::<S>(&scores, &block, &(0..block.len()), &keys.range) else { continue };
-                for r0 in (0..block.len()).step_by(S::ROWS) {
-                    let group = r0..(r0 + S::ROWS).min(block.len());
-                    let tile = r0 * STRIDE..group.end * STRIDE;
+                plan.make(&scores, &block, S::ROWS, &keys.range);
+                if plan.next_tile::<S>(&scores, &block, keys.range.start, KEYS).is_none() {
+                    continue;
+                }
+                let (mut all_seen, seeing_rows) = (true, plan.rows());
+                for (rows, parts) in plan.groups() {
+                    if parts.is_empty() && (rows.end <= seeing_rows.start || seeing_rows.end <= rows.start) {
+                        // Nobody reads these rows of P and dS.
+                        all_seen = false;
+                        continue;
+                    }
+                    let tile = rows.start * STRIDE..rows.end * STRIDE;
                     let (p, ds) = (&mut p[tile.clone()], &mut ds[tile]);
-                    let dq = &mut dq[r0 * width..group.end * width];
-                    match rows::part::<S>(&scores, &block, &group, &keys.range) {
-                        Some(part) => {
-                            let group = Group { block: &block, rows: group, first, part };
-                            group.scores(simd, &inputs, (&targets, chunk), &keys, &queries, (p, ds), capped, dq);
-                            group.add_dq(simd, &scores, &keys, &queries, ds, (dq, width));
-                        }
-                        None => {
-                            p.fill(0.0);
-                            ds.fill(0.0);
-                        }
+                    let dq = &mut dq[rows.start * width..rows.end * width];
+                    let alone = parts.len() == 1;
+                    if !alone {
+                        p.fill(0.0);
+                        ds.fill(0.0);
+                    }
+                    all_seen &= alone && parts[0].view == View::Full && parts[0].len == keys.range.len();
+                    for part in parts {
+                        let group = Group { block: &block, first, part, alone };
+                        group.scores(simd, &inputs, (&targets, chunk), &keys, &queries, (p, ds), capped, dq);
+                        group.add_dq(simd, &scores, &keys, &queries, ds, (dq, width));
                     }
                 }
                 // What all rows see is one product; else each group of keys takes the rows that see it.
-                let all_seen = whole.view == View::Full && whole.len == keys.range.len();
                 if all_seen || (keys.finite() && queries.finite()) {
                     let step = if all_seen { KEYS } else { S::ROWS };
                     for j0 in (0..keys.range.len()).step_by(step) {
                         let group = j0..(j0 + step).min(keys.range.len());
-                        let seen =
-                            if all_seen { 0..block.len() } else { scores.seeing(b, &block.rows, &keys.range, &group) };
+                        let seen = if all_seen {
+                            0..block.len()
+                        } else if scores.is_sparse() {
+                            seeing(plan, &(keys.range.start + group.start..keys.range.start + group.end))
+                        } else {
+                            let seen = scores.seeing(b, &block.rows, &keys.range, &group);
+                            let start = seen.start.max(seeing_rows.start);
+                            start..seen.end.min(seeing_rows.end).max(start)
+                        };
                         let dout = queries.right::<S>(queries.dout_rows, &block, seen.start);
                         add_transposed(simd, p, &group, &seen, dout, dv.rows(j0));
                         let q = queries.right::<S>(queries.q_rows, &block, seen.start);

@@ -11,7 +11,7 @@
 //! since exp(s − m″) = exp(m − m″)·exp(s − m). At the end out = a/ℓ and lse = m + ln ℓ. Nothing n × n is ever stored:
 //!
 //! ```text
-//! for each tile of 256 keys that some row sees
+//! for each tile of 256 keys that some row sees    (see `plan.rs`)
 //!   pack K as columns, scaled, and V as rows       once for the block's up to 480 rows
 //!   for each group of 12 rows
 //!     S ⟵ Q·Kᵀ over the keys the group sees        12 × 256, in L1
@@ -79,7 +79,8 @@ impl Kernel for Forward<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Forward { q, k, v, scores, block, keys, thin, slot, out, lse, out_b } = self;
         let (n, dim, wide) = (block.len(), k.cols(), v.cols().next_multiple_of(S::LANES));
-        let [q_copy, acc, k_packed, v_packed, s, state, relative, table] = slot.cut(parts(&scores, n, dim, v.cols()));
+        let Slot { memory, plan } = slot;
+        let [q_copy, acc, k_packed, v_packed, s, state, relative, table] = memory.cut(parts(&scores, n, dim, v.cols()));
         let q = rows::gather(q, &block, q_copy);
         rows::relative(simd, &scores, &block, q, table, relative);
         let (max, sum) = state.split_at_mut(n);
@@ -89,37 +90,32 @@ impl Kernel for Forward<'_> {
 
         // Groups of the same size, rather than whole ones and a small rest.
         let size = n.div_ceil(n.div_ceil(S::ROWS).max(1)).max(1);
-        let hull = scores.hull(block.b, &block.rows);
-        let (start, end) = (hull.start.max(keys.start), hull.end.min(keys.end));
-        let mut tile = start - start % KEYS..0;
-        while tile.start < end {
-            tile.end = (tile.start + KEYS).min(end);
-            let groups = (0..n).step_by(size).map(|r0| r0..(r0 + size).min(n));
-            let mut seen =
-                groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
-            if seen.peek().is_none() {
-                tile.start += KEYS;
-                continue;
-            }
+        plan.make(&scores, &block, size, &keys);
+        while let Some(tile) = plan.next_tile::<S>(&scores, &block, 0, KEYS) {
             let in_place = v.block(tile.clone()).filter(|_| n <= FEW && v.cols().is_multiple_of(S::LANES));
             let values = match in_place {
                 Some(data) => Right { data, panel: PANEL * S::LANES, step: v.cols() },
                 None => pack::rows::<S>(v, tile.clone(), 1.0, v_packed),
             };
-            let keys = (!thin).then(|| pack::columns(simd, k, tile.clone(), scores.scale, k_packed));
+            // No closure here: it would be compiled without the instruction set.
+            let keys = if thin { None } else { Some(pack::columns(simd, k, tile.clone(), scores.scale, k_packed)) };
             let mut finite = None;
-            for (group, part) in seen {
+            for part in plan.parts() {
+                let group = part.rows.clone();
                 let r0 = group.start;
                 match keys {
-                    None => rows::thin_products(simd, q, k, scores.scale, &part, table, s),
+                    None => {
+                        let q = &q[r0 * dim..group.end * dim];
+                        rows::thin_products(simd, q, k, scores.scale, part, table, s);
+                    }
                     Some(keys) => {
                         // Packing the next tile must not wait for memory: each group asks for its share of it.
-                        let ahead = tile.start + KEYS + r0 * KEYS / n..tile.start + KEYS + group.end * KEYS / n;
+                        let ahead = tile.end + r0 * KEYS / n..tile.end + group.end * KEYS / n;
                         k.prefetch(simd, ahead.clone());
                         v.prefetch(simd, ahead);
                         let left = Left { data: &q[r0 * dim..], row: dim, step: 1 };
                         let s = Out { data: s, row: STRIDE };
-                        rows::products(simd, left, group.len(), keys, tile.start, &part, s);
+                        rows::products(simd, left, group.len(), keys, tile.start, part, s);
                     }
                 }
 
@@ -127,7 +123,7 @@ impl Kernel for Forward<'_> {
                 let mut tile_max = [f32::NEG_INFINITY; MAX_ROWS];
                 for r in group.clone() {
                     let row = &mut s[(r - r0) * STRIDE..][..span];
-                    rows::finish(simd, &scores, &block, r, &part, rows::relative_row(&scores, relative, r), row, None);
+                    rows::finish(simd, &scores, &block, r, part, rows::relative_row(&scores, relative, r), row, None);
                     tile_max[r - r0] = softmax::largest(simd, row);
                 }
                 for r in group.clone() {
@@ -153,7 +149,10 @@ impl Kernel for Forward<'_> {
                 }
                 let skip = part.first - tile.start;
                 let acc = &mut acc[r0 * wide..];
-                if part.view == View::Partial && !*finite.get_or_insert_with(|| pack::all_finite(values.data)) {
+                if part.view == View::Partial && finite.is_none() {
+                    finite = Some(pack::all_finite(values.data));
+                }
+                if part.view == View::Partial && finite == Some(false) {
                     for r in group.clone() {
                         let (h, i) = block.at(r);
                         for j in (0..part.len).filter(|j| scores.visible(block.b, h, i, part.first + j)) {
@@ -172,7 +171,6 @@ impl Kernel for Forward<'_> {
                     }
                 }
             }
-            tile.start += KEYS;
         }
 
         for r in 0..n {

@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::backward::{Inputs, KEYS, ROWS, STRIDE, Targets};
 use super::gemm::{Left, Out, PANEL, Right, Store};
 use super::matrix::{Matrix, add};
-use super::rows::{self, Block, Part};
+use super::plan::{Part, Plan};
+use super::rows::{self, Block};
 use super::simd::Simd;
 use super::{pack, softmax};
 use crate::bias::Kind;
@@ -25,7 +26,11 @@ pub struct Keys<'s> {
 impl Keys<'_> {
     #[inline(always)]
     pub fn finite(&self) -> bool {
-        *self.finite.get_or_init(|| pack::all_finite(self.k_cols.data) && pack::all_finite(self.v_cols.data))
+        // No closure: it would be compiled without the instruction set.
+        if self.finite.get().is_none() {
+            let _ = self.finite.set(pack::all_finite(self.k_cols.data) && pack::all_finite(self.v_cols.data));
+        }
+        self.finite.get() == Some(&true)
     }
 }
 
@@ -47,17 +52,20 @@ pub struct Queries<'s> {
 impl Queries<'_> {
     #[inline(always)]
     pub fn finite(&self) -> bool {
-        *self.finite.get_or_init(|| {
-            let seen = self.lse.iter().all(|lse| *lse < f32::INFINITY);
-            seen && [self.q, self.dout, self.delta].into_iter().all(pack::all_finite)
-        })
+        if self.finite.get().is_none() {
+            let mut finite = self.lse.iter().all(|lse| *lse < f32::INFINITY);
+            for values in [self.q, self.dout, self.delta] {
+                finite = finite && pack::all_finite(values);
+            }
+            let _ = self.finite.set(finite);
+        }
+        self.finite.get() == Some(&true)
     }
 
     /// The rows `start..start + ROWS` of the stretch, as far as there are any.
     #[inline(always)]
     pub fn block(&self, start: usize) -> Block {
-        let first = self.rows.start + start;
-        Block { b: self.b, heads: self.h..self.h + 1, rows: first..(first + ROWS).min(self.rows.end) }
+        block_of(self.b, self.h, &self.rows, start)
     }
 
     /// The rows of a block from `skip` on, as a right operand.
@@ -71,13 +79,18 @@ impl Queries<'_> {
     }
 }
 
-/// Packs the rows block by block, as [`Queries::right`] reads them.
+/// The rows `start..start + ROWS` of a stretch of rows of a head.
 #[inline(always)]
-pub fn pack_blocks<S: Simd>(m: Matrix, rows: &Range<usize>, scale: f32, dst: &mut [f32]) {
+pub fn block_of(b: usize, h: usize, stretch: &Range<usize>, start: usize) -> Block {
+    let first = stretch.start + start;
+    Block { b, heads: h..h + 1, rows: first..(first + ROWS).min(stretch.end) }
+}
+
+/// Packs a block of rows, which starts `first` rows into its stretch, as [`Queries::right`] reads it.
+#[inline(always)]
+pub fn pack_block<S: Simd>(m: Matrix, block: &Block, first: usize, scale: f32, dst: &mut [f32]) {
     let wide = m.cols().next_multiple_of(PANEL * S::LANES);
-    for start in rows.clone().step_by(ROWS) {
-        pack::rows::<S>(m, start..(start + ROWS).min(rows.end), scale, &mut dst[(start - rows.start) * wide..]);
-    }
+    pack::rows::<S>(m, block.rows.clone(), scale, &mut dst[first * wide..]);
 }
 
 /// Rows of gradients to add to: where they belong if they are whole vectors wide, else padded, in a buffer.
@@ -120,11 +133,11 @@ impl<'s> Padded<'s> {
 /// A group of rows of a block, and what it sees of a tile.
 pub struct Group<'s> {
     pub block: &'s Block,
-    /// Counted from the block's first row.
-    pub rows: Range<usize>,
     /// The block's first row, counted from the stretch's.
     pub first: usize,
-    pub part: Part,
+    pub part: &'s Part,
+    /// Whether this is all that the group sees of the tile. If not, P and dS have been set to 0 before.
+    pub alone: bool,
 }
 
 impl Group<'_> {
@@ -142,7 +155,8 @@ impl Group<'_> {
         capped: &mut [f32],
         dq: &mut [f32],
     ) {
-        let Group { block, rows, first, part } = self;
+        let Group { block, first, part, alone } = self;
+        let rows = &part.rows;
         let scores = &inputs.scores;
         let skip = part.first - keys.range.start;
         let n = queries.rows.len();
@@ -174,9 +188,11 @@ impl Group<'_> {
             let row = r * STRIDE..r * STRIDE + KEYS;
             let (p, ds) = (&mut p[row.clone()], &mut ds[row]);
             let whole = part.len.next_multiple_of(S::LANES);
-            for unseen in [0..skip, skip + whole..KEYS] {
-                p[unseen.clone()].fill(0.0);
-                ds[unseen].fill(0.0);
+            if *alone {
+                for unseen in [0..skip, skip + whole..KEYS] {
+                    p[unseen.clone()].fill(0.0);
+                    ds[unseen].fill(0.0);
+                }
             }
             let (p, ds) = (&mut p[skip..skip + whole], &mut ds[skip..skip + whole]);
             let relative = rows::relative_row(scores, queries.relative, at + r);
@@ -224,7 +240,8 @@ impl Group<'_> {
         ds: &[f32],
         (dq, width): (&mut [f32], usize),
     ) {
-        let Group { block, rows, part, .. } = self;
+        let Group { block, part, .. } = self;
+        let rows = &part.rows;
         let (skip, dim) = (part.first - keys.range.start, keys.k.cols());
         if part.view == View::Full || (keys.finite() && queries.finite()) {
             let ds = Left { data: &ds[skip..], row: STRIDE, step: 1 };
@@ -271,6 +288,16 @@ fn add_bias_gradient(
             let table = unsafe { targets.table.standard(chunk, 0, head..head + 1) };
             scores.distances(b, i, first, ds.len(), t5.bucket.len()).collect(ds, table);
         }
+        Kind::Swin(swin) => {
+            // SAFETY: as above.
+            let table = unsafe { targets.table.standard(chunk, 0, head..head + 1) };
+            let mut n = 0;
+            while n < ds.len() {
+                let (entries, distances) = scores.swin_row(swin, b, i, first + n, ds.len() - n);
+                distances.collect(&ds[n..n + distances.len], &mut table[entries]);
+                n += distances.len;
+            }
+        }
         Kind::Dense(bias) => {
             let (batch, heads, rows, _) = bias.dim();
             let pick = |index: usize, len: usize| if len == 1 { 0 } else { index };
@@ -288,6 +315,18 @@ pub fn add_transposed<S: Simd>(simd: S, a: &[f32], keys: &Range<usize>, rows: &R
     }
     let a = Left { data: &a[rows.start * STRIDE + keys.start..], row: 1, step: STRIDE };
     simd.gemm((keys.len(), c.row / S::LANES, rows.len()), a, b, c, Store::Add);
+}
+
+/// The rows of a block, counted from its first, outside which none sees any of the keys.
+#[inline(always)]
+pub fn seeing(plan: &Plan, keys: &Range<usize>) -> Range<usize> {
+    let (mut start, mut end) = (usize::MAX, 0);
+    for part in plan.parts() {
+        if part.first < keys.end && keys.start < part.first + part.len {
+            (start, end) = (start.min(part.rows.start), end.max(part.rows.end));
+        }
+    }
+    start.min(end)..end
 }
 
 /// dV ⟵ dV + Pᵀ·dOut and dK ⟵ dK + dSᵀ·Q over the visible pairs one by one: a hidden 0 times a NaN would be NaN.

@@ -1,11 +1,13 @@
 //! The kernels: each algorithm written once over the [`simd::Simd`] trait, compiled for each instruction set, and
 //! chosen at run time in [`dispatch`]. Threads are outside: every task dispatches for itself.
 
+pub mod additive;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub mod backward;
+pub mod features;
 pub mod forward;
 pub mod gemm;
 mod gradient;
@@ -13,6 +15,7 @@ mod isa;
 pub mod matrix;
 pub mod options;
 pub mod pack;
+pub mod plan;
 pub mod rows;
 mod scalar;
 pub mod simd;

@@ -38,7 +38,7 @@ pub fn cap<S: Simd>(simd: S, row: &mut [f32], cap: f32) {
 
 /// tanh; relative error below 4e-7.
 #[inline(always)]
-fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
+pub fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     let (zero, one) = (simd.splat(0.0), simd.splat(1.0));
     let minus = simd.sub(zero, x);
     let size = simd.max(minus, x);

@@ -7,6 +7,7 @@ use ndarray::{ArrayView4, Axis};
 use super::gemm::{Left, Out, Right, Store};
 use super::matrix::Matrix;
 use super::pack;
+use super::plan::Part;
 use super::simd::Simd;
 use super::softmax;
 use crate::scores::{Scores, View};
@@ -57,32 +58,6 @@ impl Block {
             self.rows.clone()
         }
     }
-}
-
-/// The part of a tile that a group of rows sees: its keys, and whether all pairs are visible.
-pub struct Part {
-    /// The first key, a multiple of a panel's width from the tile's start.
-    pub first: usize,
-    pub len: usize,
-    pub view: View,
-}
-
-/// What the rows `group` of the block see of `tile`; `None` if nothing.
-#[inline(always)]
-pub fn part<S: Simd>(scores: &Scores, block: &Block, group: &Range<usize>, tile: &Range<usize>) -> Option<Part> {
-    let queries = block.queries(group);
-    let hull = scores.hull(block.b, &queries);
-    let (start, end) = (hull.start.max(tile.start), hull.end.min(tile.end));
-    if start >= end {
-        return None;
-    }
-    let first = start - (start - tile.start) % (super::gemm::PANEL * S::LANES);
-    let view = if block.heads.len() == 1 {
-        scores.view(block.b, block.heads.start, &queries, &(first..end))
-    } else {
-        View::Partial
-    };
-    (view != View::Hidden).then_some(Part { first, len: end - first, view })
 }
 
 /// The rows of q that a block needs, one after the other: as they lie, or copied.

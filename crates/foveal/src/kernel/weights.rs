@@ -48,48 +48,34 @@ impl<K: Sink> Kernel for Weights<'_, K> {
     fn run<S: Simd>(self, simd: S) {
         let Weights { q, k, lse, scores, block, cols, slot, mut sink } = self;
         let (n, dim) = (block.len(), k.cols());
-        let [q_copy, k_packed, s, relative, table, lines] = slot.cut(parts(&scores, n, dim));
+        let Slot { memory, plan } = slot;
+        let [q_copy, k_packed, s, relative, table, lines] = memory.cut(parts(&scores, n, dim));
         let q = rows::gather(q, &block, q_copy);
         rows::relative(simd, &scores, &block, q, table, relative);
         let lines = &mut lines[..sink.lines() * KEYS];
         lines.fill(0.0);
 
-        let mut tile = cols.start..0;
-        while tile.start < cols.end {
-            tile.end = (tile.start + KEYS).min(cols.end);
-            let groups = (0..n).step_by(S::ROWS).map(|r0| r0..(r0 + S::ROWS).min(n));
-            let mut seen =
-                groups.filter_map(|g| rows::part::<S>(&scores, &block, &g, &tile).map(|part| (g, part))).peekable();
-            if seen.peek().is_some() {
-                let keys = pack::columns(simd, k, tile.clone(), scores.scale, k_packed);
-                for (group, part) in seen {
-                    let left = Left { data: &q[group.start * dim..], row: dim, step: 1 };
-                    rows::products(simd, left, group.len(), keys, tile.start, &part, Out { data: s, row: STRIDE });
-                    for r in group.clone() {
-                        let (h, i) = block.at(r);
-                        let row = &mut s[(r - group.start) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
-                        rows::finish(
-                            simd,
-                            &scores,
-                            &block,
-                            r,
-                            &part,
-                            rows::relative_row(&scores, relative, r),
-                            row,
-                            None,
-                        );
-                        let lse = lse[[block.b, h, i]];
-                        softmax::weights(simd, row, lse);
-                        if part.view == View::Partial && lse.is_nan() {
-                            // Of a row that is NaN, what it does not see is 0 all the same.
-                            scores.hide(simd, (block.b, h, i), part.first, &mut row[..part.len], 0.0);
-                        }
-                        sink.row(i, tile.start, part.first, &row[..part.len], lines);
+        plan.make(&scores, &block, S::ROWS, &cols);
+        while let Some(tile) = plan.next_tile::<S>(&scores, &block, cols.start, KEYS) {
+            let keys = pack::columns(simd, k, tile.clone(), scores.scale, k_packed);
+            for part in plan.parts() {
+                let group = part.rows.clone();
+                let left = Left { data: &q[group.start * dim..], row: dim, step: 1 };
+                rows::products(simd, left, group.len(), keys, tile.start, part, Out { data: s, row: STRIDE });
+                for r in group.clone() {
+                    let (h, i) = block.at(r);
+                    let row = &mut s[(r - group.start) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
+                    rows::finish(simd, &scores, &block, r, part, rows::relative_row(&scores, relative, r), row, None);
+                    let lse = lse[[block.b, h, i]];
+                    softmax::weights(simd, row, lse);
+                    if part.view == View::Partial && lse.is_nan() {
+                        // Of a row that is NaN, what it does not see is 0 all the same.
+                        scores.hide(simd, (block.b, h, i), part.first, &mut row[..part.len], 0.0);
                     }
+                    sink.row(i, tile.start, part.first, &row[..part.len], lines);
                 }
-                sink.end(tile.clone(), lines);
             }
-            tile.start += KEYS;
+            sink.end(tile, lines);
         }
     }
 }
