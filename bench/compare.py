@@ -20,7 +20,7 @@ from models import FirstToken, Models
 from rounds import Failed, Turn, Worker, detail, measure, paired, progress
 from work import Check, Suite, Work, Wrong
 
-RIVALS = ["torch", "onnxruntime", "candle", "transformers"]
+RIVALS = ["torch", "flex", "onnxruntime", "candle", "transformers"]
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Comparison:
                     mebibytes = ours.worker.ask({"memory": 1})["bytes"] / 2**20
                     self.add(work, None, mebibytes, most=work.most, rounds=1)
                     return
-                plain = self.loaded("plain", {**request, **work.plain}, check) if work.plain else None
+                plain = self.plain(work, request, check, Path(folder) / "plain") if work.plain else None
                 limit = self.limit(work) if work.limit else None
             except (Failed, Wrong) as error:
                 self.remark(f"{work.name}: foveal: {error}")
@@ -92,6 +92,13 @@ class Comparison:
             detail(f"{worker.name}: checking")
             check(request, reply["answers"])
         return Turn(worker, reply)
+
+    def plain(self, work: Work, request: dict, check: Check, folder: Path) -> Turn:
+        """Our own call that a work is held against, on the same inputs unless they are of another size."""
+        if work.plain.get("shape") == request.get("shape"):
+            return self.loaded("plain", {**request, **work.plain}, check)
+        folder.mkdir()
+        return self.loaded("plain", *self.suite.prepared(work.plain, folder))
 
     def limit(self, work: Work) -> Turn:
         worker = self.workers["limit"]

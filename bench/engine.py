@@ -22,7 +22,7 @@ class Engine:
     def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:
         ours = [bench("foveal", "engine"), "--worker"]
         workers = {key: Worker("foveal", ours, environment) for key in ("ours", "plain", "limit")}
-        for key, name in (("torch", "PyTorch"), ("onnxruntime", "ONNX Runtime")):
+        for key, name in (("torch", "PyTorch"), ("flex", "FlexAttention"), ("onnxruntime", "ONNX Runtime")):
             workers[key] = Worker(name, [sys.executable, str(ROOT / f"bench/rivals/{key}_worker.py")], environment)
         if "candle" in rivals:
             command = [built(["build", "--release"], ROOT / "bench/rivals/candle", "candle-rival")]
@@ -35,7 +35,22 @@ class Engine:
         for name, array in arrays.items():
             request["inputs"][name] = f"{folder}/{name}"
             array.tofile(request["inputs"][name])
+        if spec["mask"] == "blocks":
+            request["inputs"]["blocks"] = f"{folder}/blocks"
+            Path(request["inputs"]["blocks"]).write_text(json.dumps(big_bird(spec["keys"])))
         return request, lambda request, paths: oracle.check(request, arrays, paths)
+
+
+def big_bird(tokens: int, size: int = 64) -> dict:
+    """The paper's: three blocks around a block's own, the first and the last, three at random; those two see all."""
+    blocks = tokens // size
+    random = np.random.default_rng(1)
+    rows = [list(range(blocks))]
+    for row in range(1, blocks - 1):
+        seen = {0, row - 1, row, row + 1, blocks - 1}
+        others = [block for block in range(blocks) if block not in seen]
+        rows.append(sorted(seen | set(random.choice(others, 3, replace=False).tolist())))
+    return {"size": size, "rows": [*rows, list(range(blocks))]}
 
 
 def spec(work: str, shape: list[int], mask: str = "none", bias: str = "none", keys: int | None = None, left: int = 0) -> dict:
@@ -107,7 +122,51 @@ def works() -> list[Work]:
         Work("memory of forward 1×1×65536×64", spec("call", [1, 1, 65536, 64]), most=32.0, unit="MiB"),
         Work("memory of backward 1×1×65536×64", spec("backward", [1, 1, 65536, 64]), most=64.0, unit="MiB"),
     ]
+    return listed + family()
+
+
+def family() -> list[Work]:
+    """Attention that is not of every token to every other."""
+    long = [1, 4, 32768, 64]
+    causal = spec("forward", long, "causal")
+    sparse = {**spec("forward", long, "longformer"), "window": 512}
+    name = f"Longformer ±512 {text(long)}"
+    listed = [
+        Work(f"{name} by causal", sparse, plain=causal, plain_name="own causal forward", plain_bar=12.0),
+        Work(f"{name} by tile", sparse, plain=causal, plain_name="own causal forward, per tile", plain_bar=0.75, per_tile=True),
+        Work(f"{name} backward", {**sparse, "work": "backward"}, limit="fma_peak"),
+    ]
+    shorter = {**spec("forward", [1, 4, 16384, 64], "longformer"), "window": 512}
+    listed.append(Work("Longformer ±512 1×4×16384×64", shorter, {"flex": 2.0}, "fma_peak"))
+    for kind in ("Longformer ±512", "BigBird", "linear", "FAVOR+ of 256"):
+        for tokens in (16384, 32768, 65536):
+            half = doubling(kind, tokens // 2)
+            listed.append(
+                Work(
+                    f"{kind}, {tokens} tokens",
+                    doubling(kind, tokens),
+                    plain=half,
+                    plain_name=f"itself, {tokens // 2} tokens",
+                    plain_bar=1 / 2.2,
+                )
+            )
     return listed
+
+
+def doubling(kind: str, tokens: int) -> dict:
+    shape = [1, 4, tokens, 64]
+    match kind.split()[0]:
+        case "Longformer":
+            return {**spec("forward", shape, "longformer"), "window": 512}
+        case "BigBird":
+            pairs = sum(map(len, big_bird(tokens)["rows"])) * 64 * 64
+            return {**spec("forward", shape, "blocks"), "pairs": pairs}
+        case "linear":
+            return spec("linear", shape)
+        case "FAVOR+":
+            return {**spec("favor", shape), "features": 256}
+        case other:
+            raise ValueError(other)
 
 
 def inputs(work: dict) -> dict[str, np.ndarray]:

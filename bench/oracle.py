@@ -6,6 +6,7 @@
 Large works are checked on a sample: one head, and of very long ones some of the rows.
 """
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -50,6 +51,9 @@ def check(work: dict, arrays: dict[str, np.ndarray], paths: dict[str, str]) -> N
                 expect(paths, "out", work["shape"], head, rows, out)
                 if "lse" in paths:
                     expect(paths, "lse", [1, heads, queries], head, rows, lse)
+            case "linear" | "favor":
+                rows = one.some_rows()
+                expect(paths, "out", work["shape"], head, rows, one.linear(rows, paths.get("projection")))
             case "backward" if queries <= 16384:
                 for name, expected in one.backward().items():
                     expect(paths, name, [1, heads, expected.shape[0], dim], head, slice(None), expected)
@@ -117,6 +121,15 @@ class Head:
                 scores[distance < 0] = -torch.inf
             case "window":
                 scores[(distance < 0) | (distance > self.work["left"])] = -torch.inf
+            case "longformer":
+                scores[distance.abs() > self.work["window"]] = -torch.inf
+            case "blocks":
+                with open(self.work["inputs"]["blocks"]) as file:
+                    blocks = json.load(file)
+                for i, row in enumerate(rows.tolist()):
+                    hidden = torch.ones(self.keys // blocks["size"], dtype=torch.bool)
+                    hidden[blocks["rows"][row // blocks["size"]]] = False
+                    scores[i, hidden.repeat_interleave(blocks["size"])] = -torch.inf
             case "keep":
                 scores[torch.from_numpy(self.arrays["keep"][0, 0])[rows] == 0] = -torch.inf
         return scores
@@ -131,6 +144,19 @@ class Head:
             lse.append(scores.logsumexp(-1))
             out.append((scores - lse[-1][:, None]).exp() @ self.v)
         return torch.cat(out), torch.cat(lse)
+
+    def linear(self, rows: torch.Tensor, projection: str | None) -> torch.Tensor:
+        """φ(q) (Σ φ(k) vᵀ) / φ(q) Σ φ(k), with φ = elu + 1, or exp(w·x − |x|²/2) for x = q/d^¼ and each row w of a projection."""
+        if projection is None:
+            features = [torch.nn.functional.elu(x) + 1 for x in (self.q[rows], self.k)]
+        else:
+            w = torch.from_numpy(np.fromfile(projection, "<f4").reshape(-1, self.q.shape[1])).double()
+            features = [
+                (x @ w.T - x.square().sum(-1, keepdim=True) / 2).exp()
+                for x in (math.sqrt(self.scale) * self.q[rows], math.sqrt(self.scale) * self.k)
+            ]
+        weights = features[0] @ features[1].sum(0)
+        return features[0] @ (features[1].T @ self.v) / weights[:, None]
 
     def dscores(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         dout = torch.from_numpy(self.arrays["dout"][0, self.head]).double()[rows]

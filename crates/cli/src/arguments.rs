@@ -354,17 +354,10 @@ pub struct Lab {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// One way of attention by itself, for its memory to be measured
-    #[arg(long, hide = true, value_enum)]
-    pub alone: Option<Way>,
+    #[arg(long, hide = true)]
+    pub alone: Option<String>,
     #[command(flatten)]
     pub model: ModelChoice,
-}
-
-/// The ways whose memory is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Way {
-    Naive,
-    Flash,
 }
 
 #[derive(Args, Debug)]

@@ -23,7 +23,8 @@ use crate::mask::{Align, Mask};
 use crate::scores::Scores;
 use crate::scratch::LINE;
 use crate::shape::{Shape, expect};
-use crate::{Error, Threads};
+use crate::weights::map_of_tiles;
+use crate::{Error, Pool, Threads};
 
 /// Additive attention and its options, in the manner of [`Attention`].
 ///
@@ -63,6 +64,15 @@ impl AdditiveAttention {
     /// With `weight` = a: [1, D] for all heads, or [H, D].
     pub fn new(weight: Array2<f32>) -> Self {
         AdditiveAttention { weight, options: Attention::new() }
+    }
+
+    /// With the masks and the alignment of `options`, and run as they say. Weights are not dropped at random here.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if they have a scale, a bias or a softcap.
+    pub fn with_options(weight: Array2<f32>, options: &Attention) -> Result<Self, Error> {
+        options.expect_plain("additive attention")?;
+        Ok(AdditiveAttention { weight, options: Attention { dropout: None, ..options.clone() } })
     }
 
     /// Which keys a query may see.
@@ -222,13 +232,32 @@ impl AdditiveAttention {
         let call = Call::new(self, q, k, Shape::of_scores(&q, &k)?)?;
         call.shape.check_rectangle(at, &rows, &cols)?;
         expect("lse", &call.shape.lse(), lse.shape())?;
-        let mut out = Array2::zeros((rows.len(), cols.len()));
-        for (i, mut row) in rows.zip(out.rows_mut()) {
-            let seen = cols.clone().filter(|j| call.options.visible(at.0, at.1, i, *j)).collect::<Vec<_>>();
-            let scores = call.against(call.query(at.0, at.1, i), call.keys_of(at.0, at.1), at.1, &seen);
-            seen.iter().zip(scores).for_each(|(j, s)| row[j - cols.start] = weight(s, lse[[at.0, at.1, i]]));
-        }
-        Ok(out)
+        Ok(call.rectangle(lse, at, &rows, &cols))
+    }
+
+    /// A picture of the weights of queries `rows` on keys `cols`, in sequence and head `at`, pooled to
+    /// `pixels = (height, width)`. The matrix itself is never stored.
+    ///
+    /// # Errors
+    /// As [`tile`](AdditiveAttention::tile); also if there are more pixels than cells in either direction.
+    #[expect(clippy::too_many_arguments, reason = "as Attention::map")]
+    pub fn map<'a>(
+        &self,
+        q: impl Into<ArrayView4<'a, f32>>,
+        k: impl Into<ArrayView4<'a, f32>>,
+        lse: impl Into<ArrayView3<'a, f32>>,
+        at: (usize, usize),
+        rows: Range<usize>,
+        cols: Range<usize>,
+        pixels: (usize, usize),
+        pool: Pool,
+    ) -> Result<Array2<f32>, Error> {
+        let (q, k, lse) = (q.into(), k.into(), lse.into());
+        let call = Call::new(self, q, k, Shape::of_scores(&q, &k)?)?;
+        call.shape.check_rectangle(at, &rows, &cols)?;
+        expect("lse", &call.shape.lse(), lse.shape())?;
+        let one = call.threads.count((rows.len() * cols.len() * call.width * 16) as f64) == 1;
+        map_of_tiles(&rows, &cols, pixels, pool, one, |rows, cols| call.rectangle(lse, at, rows, cols))
     }
 }
 
@@ -314,6 +343,23 @@ impl<'a> Call<'a> {
         let seen: Vec<usize> = (0..self.shape.queries).filter(|i| self.options.visible(b, h, *i, j)).collect();
         let scores = self.against(self.key(b, h / self.shape.group(), j), self.queries_of(b, h), h, &seen);
         (seen, scores)
+    }
+
+    /// A rectangle of the weights, row by row.
+    fn rectangle(
+        &self,
+        lse: ArrayView3<f32>,
+        (b, h): (usize, usize),
+        rows: &Range<usize>,
+        cols: &Range<usize>,
+    ) -> Array2<f32> {
+        let mut out = Array2::zeros((rows.len(), cols.len()));
+        for (i, mut row) in rows.clone().zip(out.rows_mut()) {
+            let seen: Vec<usize> = cols.clone().filter(|j| self.options.visible(b, h, i, *j)).collect();
+            let scores = self.against(self.query(b, h, i), self.keys_of(b, h), h, &seen);
+            seen.iter().zip(scores).for_each(|(j, s)| row[j - cols.start] = weight(s, lse[[b, h, i]]));
+        }
+        out
     }
 
     fn against(&self, one: &[f32], many: &[f32], h: usize, seen: &[usize]) -> Vec<f32> {

@@ -89,6 +89,34 @@ impl Attention {
         self
     }
 
+    /// Also this mask: a key is visible if both say so.
+    #[must_use]
+    pub fn and_mask(mut self, mask: Mask) -> Self {
+        self.mask = self.mask.and(mask);
+        self
+    }
+
+    /// How many keys each sequence of the batch has, where a padding mask says so.
+    pub fn lengths(&self) -> Option<Vec<usize>> {
+        let (first, others) = self.mask.lengths.split_first()?;
+        let mut least = first.to_vec();
+        others.iter().for_each(|lengths| least.iter_mut().zip(&**lengths).for_each(|(a, b)| *a = (*a).min(*b)));
+        Some(least)
+    }
+
+    /// Checks that nothing but mask, alignment, threads, instruction set and dropout is chosen, for kinds of attention in
+    /// which the rest has no meaning.
+    pub(crate) fn expect_plain(&self, what: &'static str) -> Result<(), Error> {
+        let fits = "masks, and no scale, bias or softcap";
+        let unfit = |option| Err(Error::Unfit { what, option, fits });
+        match self {
+            Attention { scale: Some(_), .. } => unfit("scale"),
+            Attention { softcap: Some(_), .. } => unfit("softcap"),
+            Attention { bias, .. } if !matches!(bias.0, crate::bias::Kind::None) => unfit("bias"),
+            _ => Ok(()),
+        }
+    }
+
     /// Where the queries stand among the keys if T ≠ S. Default: the last query at the last key.
     #[must_use]
     pub fn align(mut self, align: Align) -> Self {

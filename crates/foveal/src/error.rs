@@ -62,6 +62,15 @@ pub enum Error {
         /// What would have fitted.
         fits: String,
     },
+    /// An option that this kind of attention has no meaning for.
+    Unfit {
+        /// Which attention.
+        what: &'static str,
+        /// The option.
+        option: &'static str,
+        /// What would have fitted.
+        fits: &'static str,
+    },
     /// More pixels than cells, or none.
     Pixels {
         /// `"rows"` or `"columns"`.
@@ -106,6 +115,7 @@ impl fmt::Display for Error {
             }
             Error::Value { what, expected, got } => write!(f, "{what} is {got}, expected {expected}"),
             Error::Fit { what, got, fits } => write!(f, "{what} is {got}; what fits: {fits}"),
+            Error::Unfit { what, option, fits } => write!(f, "{what} has no {option}; what fits: {fits}"),
             Error::Pixels { what, pixels, cells } => write!(
                 f,
                 "{pixels} pixels for {cells} {what}; ask for 1 to {cells}, each pixel pools at least one cell"

@@ -28,12 +28,12 @@ use crate::kernel::Isa;
 use crate::shape::{Shape, expect};
 use crate::threads::Threads;
 use crate::weights::Pool;
-use crate::{Error, Mask};
+use crate::{Align, Attention, Error, Mask};
 
 pub use features::{Favor, FeatureMap};
 pub use state::LinearState;
 
-/// Linear attention and its options, in the manner of [`Attention`](crate::Attention): the same arrays, the same results, the
+/// Linear attention and its options, in the manner of [`Attention`]: the same arrays, the same results, the
 /// same names. It is another function than softmax attention; with [`FeatureMap::favor`] an estimate of it.
 ///
 /// ```
@@ -61,6 +61,36 @@ impl LinearAttention {
     /// Every query sees every key, through these features.
     pub fn new(features: FeatureMap) -> Self {
         LinearAttention { features, causal: false, lengths: None, threads: Threads::default(), isa: None }
+    }
+
+    /// With the masks of `options`, and run as they say. There are no weights to drop at random, so dropout is left out.
+    ///
+    /// ```
+    /// use foveal::{Attention, FeatureMap, LinearAttention, Mask};
+    /// let seen = Attention::new().mask(Mask::causal().and(Mask::padding([9, 7])));
+    /// let linear = LinearAttention::with_options(FeatureMap::Elu, &seen)?;
+    /// let window = Attention::new().mask(Mask::window(4, 0));
+    /// assert!(LinearAttention::with_options(FeatureMap::Elu, &window).is_err()); // sums cannot forget
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if there is another mask than causal and padding ones, another alignment than the last query at
+    /// the last key, or a scale, bias or softcap.
+    pub fn with_options(features: FeatureMap, options: &Attention) -> Result<Self, Error> {
+        let what = "linear attention";
+        options.expect_plain(what)?;
+        let Mask { left, right, keep, patterns, .. } = &options.mask;
+        let causal = *right == 0;
+        if *left != usize::MAX || !(causal || *right == usize::MAX) || !keep.is_empty() || !patterns.is_empty() {
+            let fits = "causal and padding masks, as its sums over the keys cannot leave any out";
+            return Err(Error::Unfit { what, option: "window, pattern or keep-array", fits });
+        }
+        if options.align != Align::Last {
+            return Err(Error::Unfit { what, option: "other alignment", fits: "Align::Last" });
+        }
+        let lengths = options.lengths().map(Into::into);
+        Ok(LinearAttention { features, causal, lengths, threads: options.threads, isa: options.isa })
     }
 
     /// No query sees a key to the right of its own position. The last query stands at the last key.
@@ -232,7 +262,7 @@ impl LinearAttention {
     /// The options for one shape, checked.
     fn call(&self, shape: Shape) -> Result<Call<'_>, Error> {
         if let Some(lengths) = &self.lengths {
-            Mask::padding(lengths.clone()).check(&shape, &crate::Align::Last)?;
+            Mask::padding(lengths.clone()).check(&shape, &Align::Last)?;
         }
         let width = self.features.width(shape.dim)?;
         // The products choose for themselves: a wrong FOVEAL_ISA must be found before.

@@ -1,24 +1,26 @@
 //! The matrix product of the layers around attention.
 //!
-//! Large products go to the `gemm` crate, which reaches the peak of the machine. It cuts the sums over k where the shapes
-//! say, and shares only rows and columns of C out to the threads; so results do not depend on their number. Products of
-//! a few rows, as in generating text, are bound by reading the matrix from memory, which `gemm` would do on one thread or
-//! copy first: they have a kernel of their own, [`crate::kernel::thin`].
+//! Large products copy A and B into the order in which the registers take them, [`crate::kernel::product`]. Products of
+//! a few rows, as in generating text, are bound by reading the matrix from memory, which would make that a waste: they have
+//! a kernel of their own, [`crate::kernel::thin`].
 
 #![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use gemm_common::Parallelism;
-use ndarray::{Array2, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Ix2, RawArrayViewMut, RawData};
+use ndarray::{Array2, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Ix2, RawArrayViewMut, RawData, s};
 use rayon::prelude::*;
 
 use crate::Error;
+use crate::kernel::gemm::MAX_ROWS;
 use crate::kernel::matrix::{Matrix, Rows};
+use crate::kernel::product::{self, End, Grouped, Product, STRIP, Target};
 use crate::kernel::thin::{self, Lying, Thin};
 use crate::kernel::{Isa, dispatch};
+use crate::scratch::{self, Parts, Scratch, Slot};
 use crate::shape::expect;
-use crate::threads::{Threads, for_each_task};
+use crate::threads::{Threads, for_each_after, for_each_task};
 
 /// Rows of A up to which B is read as it lies. With more, packing it pays for itself.
 const THIN: usize = 32;
@@ -103,19 +105,19 @@ pub fn affine<'a, 'b>(
     let ((m, k), n) = (a.dim(), b.dim().1);
     expect("the right operand of the product", &[k, n], b.shape())?;
     bias.map_or(Ok(()), |bias| expect("the bias", &[n], bias.shape()))?;
-    let beta = if bias.is_some() { 1.0 } else { 0.0 };
-    // The product adds to C while it is in registers, so the bias goes there first.
-    if bias.is_some() || m.min(n) <= THIN || k == 0 {
+    if m.min(n) <= THIN {
         let mut c = bias.map_or_else(|| Array2::zeros((m, n)), |bias| repeated(bias, m));
-        matmul(1.0, a, b, beta, &mut c, threads)?;
+        matmul(1.0, a, b, f32::from(bias.is_some()), &mut c, threads)?;
         return Ok(c);
     }
+    let bias = bias.map(|bias| bias.to_vec());
+    let end = bias.as_deref().map_or(End::Set, End::Bias);
     let mut c = Array2::<f32>::uninit((m, n));
-    // SAFETY: C has just been made, the shapes have been checked, and with beta = 0 every value of it is written.
-    Ok(unsafe {
-        gemm(1.0, a, b, beta, c.raw_view_mut().cast(), parallelism(threads, m, n, k));
-        c.assume_init()
-    })
+    // SAFETY: C has just been made, the shapes have been checked, and every value of it is written.
+    unsafe {
+        large_product(1.0, a, b, end, c.raw_view_mut().cast(), threads)?;
+        Ok(c.assume_init())
+    }
 }
 
 /// The same row m times.
@@ -137,13 +139,6 @@ fn repeated(row: ArrayView1<f32>, m: usize) -> Array2<f32> {
     unsafe { rows.assume_init() }
 }
 
-fn parallelism(threads: Threads, m: usize, n: usize, k: usize) -> Parallelism {
-    match threads.count(2.0 * m as f64 * n as f64 * k as f64) {
-        1 => Parallelism::None,
-        count => Parallelism::Rayon(count),
-    }
-}
-
 /// [`matmul`] for m ≤ n, with shapes that fit.
 fn product(
     alpha: f32,
@@ -153,7 +148,7 @@ fn product(
     mut c: ArrayViewMut2<f32>,
     threads: Threads,
 ) -> Result<(), Error> {
-    let ((m, k), n) = (a.dim(), b.dim().1);
+    let (m, k) = a.dim();
     let few = m <= thin::GROUP && k > 0;
     if few || (m <= THIN && k >= LONG) {
         let rows = Matrix::new(&b.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
@@ -167,9 +162,9 @@ fn product(
             return thin_product(alpha, a, b, beta, c, threads);
         }
     }
+    let end = if beta == 0.0 { End::Set } else { End::Old(beta) };
     // SAFETY: C is borrowed exclusively, and the shapes have been checked.
-    unsafe { gemm(alpha, a, b, beta, c.raw_view_mut(), parallelism(threads, m, n, k)) };
-    Ok(())
+    unsafe { large_product(alpha, a, b, end, c.raw_view_mut(), threads) }
 }
 
 /// A few rows against a matrix that is read as it lies; columns shared out over the threads.
@@ -212,62 +207,130 @@ fn thin_product(
     Ok(())
 }
 
-/// The `gemm` crate.
+/// alpha·A·B for large A and B, and what becomes of it.
 ///
 /// # Safety
-/// The shapes fit, nothing else uses C meanwhile, and it holds values unless beta is 0.
-unsafe fn gemm<'a>(
+/// The shapes fit, C is exclusively the caller's, and it holds values if `end` is [`End::Old`].
+unsafe fn large_product(
     alpha: f32,
-    mut a: ArrayView2<'a, f32>,
-    mut b: ArrayView2<'a, f32>,
-    beta: f32,
-    mut c: RawArrayViewMut<f32, Ix2>,
-    parallelism: Parallelism,
-) {
-    // It wants C by columns, and no axis of C or k running backwards.
-    if stride(&c, 1).abs() < stride(&c, 0).abs() {
-        (a, b, c) = (b.reversed_axes(), a.reversed_axes(), c.reversed_axes());
-    }
-    if stride(&c, 0) < 0 {
-        c.invert_axis(Axis(0));
-        a.invert_axis(Axis(0));
-    }
-    if stride(&c, 1) < 0 {
-        c.invert_axis(Axis(1));
-        b.invert_axis(Axis(1));
-    }
-    if stride(&a, 1) < 0 {
-        a.invert_axis(Axis(1));
-        b.invert_axis(Axis(0));
+    a: ArrayView2<f32>,
+    b: ArrayView2<f32>,
+    end: End,
+    c: RawArrayViewMut<f32, Ix2>,
+    threads: Threads,
+) -> Result<(), Error> {
+    // Rows of C are written in one go: it should lie in rows. (Only C of `matmul` may lie otherwise, which has no bias.)
+    if stride(&c, 1).abs() > stride(&c, 0).abs() {
+        // SAFETY: passed on.
+        return unsafe { large_product(alpha, b.reversed_axes(), a.reversed_axes(), end, c.reversed_axes(), threads) };
     }
     let ((m, k), n) = (a.dim(), b.dim().1);
-    debug_assert!(b.dim() == (k, n) && c.dim() == (m, n));
-    let (c_rows, c_columns) = (stride(&c, 0), stride(&c, 1));
-    // SAFETY: pointers, sizes and strides are those of the views, whose shapes fit each other; C is ours alone, so nothing
-    // that is read overlaps it. In its names, alpha belongs to the old C and beta to the product.
-    unsafe {
-        gemm_f32::gemm::f32::get_gemm_fn()(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            c_columns,
-            c_rows,
-            beta != 0.0,
-            a.as_ptr(),
-            stride(&a, 1),
-            stride(&a, 0),
-            b.as_ptr(),
-            stride(&b, 1),
-            stride(&b, 0),
-            beta,
-            alpha,
-            false,
-            false,
-            false,
-            parallelism,
-        );
+    let threads = threads.count(2.0 * m as f64 * n as f64 * k as f64);
+    // SAFETY: passed on.
+    let (isa, target) = (Isa::resolve(None)?, unsafe { Target::new(c) });
+    let call = Large { alpha, a, b, end, target, isa, threads };
+    Scratch::lend(|scratch| if n <= product::COLUMNS { call.by_rows(scratch) } else { call.by_columns(scratch) });
+    Ok(())
+}
+
+/// A product of large matrices.
+struct Large<'a> {
+    alpha: f32,
+    a: ArrayView2<'a, f32>,
+    b: ArrayView2<'a, f32>,
+    end: End<'a>,
+    target: Target<'a>,
+    isa: Isa,
+    threads: usize,
+}
+
+impl Large<'_> {
+    /// The blocks of k, and what becomes of the product of each. Without terms, sums are 0.
+    fn depths(&self) -> Vec<(Range<usize>, End<'_>)> {
+        let ((m, k), n) = (self.a.dim(), self.b.dim().1);
+        let depths: Vec<Range<usize>> = blocks(k, product::depth(m * n)).collect();
+        let depths = if k == 0 { [0..0].to_vec() } else { depths };
+        depths
+            .into_iter()
+            .map(|depth| (depth.clone(), if depth.start == 0 { self.end } else { End::Old(1.0) }))
+            .collect()
     }
+
+    /// Copies one of the strips of some rows of A.
+    fn copy(&self, rows: &Range<usize>, strip: usize, depth: &Range<usize>, out: &mut [f32]) {
+        let first = rows.start + strip * STRIP;
+        let a = self.a.slice(s![first..(first + STRIP).min(rows.end), depth.clone()]);
+        dispatch(self.isa, Grouped { a, out });
+    }
+
+    fn multiply(
+        &self,
+        a: &[f32],
+        (rows, columns): (Range<usize>, Range<usize>),
+        depth: &Range<usize>,
+        end: End,
+        memory: [&mut [f32]; 2],
+    ) {
+        let (alpha, target) = (self.alpha, self.target);
+        let b = self.b.slice(s![depth.clone(), columns.clone()]);
+        dispatch(self.isa, Product { alpha, a, b, rows, columns, target, end, memory });
+    }
+
+    /// For few columns: each thread has rows of its own, and copies B for itself.
+    fn by_rows(&self, scratch: &mut Scratch) {
+        let (m, n) = (self.a.dim().0, self.b.dim().1);
+        let height = m.div_ceil(self.threads).next_multiple_of(MAX_ROWS).min(product::HEIGHT);
+        let (depths, tasks) = (self.depths(), m.div_ceil(height));
+        let longest = depths.iter().map(|(depth, _)| depth.len()).max().unwrap_or(0);
+        let [of_b, of_c] = Product::memory(longest, n);
+        let parts = [height.div_ceil(STRIP) * Grouped::strip(longest), of_b, of_c];
+        for_each_task(scratch::slots(&mut scratch.slots, self.threads.min(tasks), &parts), tasks, |slot, task| {
+            let rows = task * height..((task + 1) * height).min(m);
+            let [groups, of_b, of_c] = slot.memory.cut(parts);
+            for (depth, end) in &depths {
+                for (strip, out) in
+                    (0..rows.len().div_ceil(STRIP)).zip(groups.chunks_mut(Grouped::strip(depth.len()).max(1)))
+                {
+                    self.copy(&rows, strip, depth, out);
+                }
+                self.multiply(groups, (rows.clone(), 0..n), depth, *end, [of_b, of_c]);
+            }
+        });
+    }
+
+    /// For many columns: each thread has columns of its own, and the copy of A is for all of them.
+    fn by_columns(&self, scratch: &mut Scratch) {
+        let (m, n) = (self.a.dim().0, self.b.dim().1);
+        // As many tasks as there are threads, or a multiple of it; of the same width but for the last.
+        let rounds = n.div_ceil(self.threads * product::COLUMNS);
+        let width = n.div_ceil(self.threads * rounds).next_multiple_of(COLUMNS);
+        let Scratch { slots, parts: shared } = scratch;
+        for (depth, end) in self.depths() {
+            let parts = Product::memory(depth.len(), width.min(n));
+            let slots = scratch::slots(slots, self.threads, &parts);
+            for rows in blocks(m, product::HEIGHT) {
+                let (strips, of_strip) = (rows.len().div_ceil(STRIP), Grouped::strip(depth.len()));
+                let [groups] = shared.cut([strips * of_strip]);
+                let groups = Parts::new(groups, of_strip);
+                let copy = |strip: usize| {
+                    // SAFETY: this strip is copied by this call alone, and not read before all have been.
+                    self.copy(&rows, strip, &depth, unsafe { groups.write(strip) });
+                };
+                let multiply = |slot: &mut Slot, task: usize| {
+                    let columns = task * width..((task + 1) * width).min(n);
+                    // SAFETY: all strips have been copied.
+                    let groups = unsafe { groups.read() };
+                    self.multiply(groups, (rows.clone(), columns), &depth, end, slot.memory.cut(parts));
+                };
+                for_each_after(slots, strips, copy, n.div_ceil(width), multiply);
+            }
+        }
+    }
+}
+
+/// 0..end in blocks.
+fn blocks(end: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..end).step_by(size).map(move |first| first..(first + size).min(end))
 }
 
 /// The stride of an axis. That of an axis with at most one entry carries no meaning; 1 keeps the fast paths open.

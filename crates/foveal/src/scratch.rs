@@ -1,6 +1,7 @@
 //! Working memory, reused from call to call.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 use crate::kernel::plan::Plan;
 
@@ -69,6 +70,46 @@ impl Memory {
             rest = after;
             &mut part[..n]
         })
+    }
+}
+
+/// Memory whose parts of equal length are written by different threads, and then read by all.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    ptr: *mut f32,
+    len: usize,
+    part: usize,
+    memory: PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: a `Parts` is an exclusive borrow, and its methods leave it to the caller that no part is written by one thread and
+// accessed by another at the same time.
+unsafe impl Send for Parts<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Parts<'_> {}
+
+impl<'a> Parts<'a> {
+    pub fn new(memory: &'a mut [f32], part: usize) -> Self {
+        Parts { ptr: memory.as_mut_ptr(), len: memory.len(), part, memory: PhantomData }
+    }
+
+    /// Part n.
+    ///
+    /// # Safety
+    /// While it is in use, no one else accesses this part.
+    pub unsafe fn write(&self, n: usize) -> &'a mut [f32] {
+        assert!((n + 1) * self.part <= self.len);
+        // SAFETY: the part lies within the memory (asserted), which is borrowed for 'a, and is the caller's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(n * self.part), self.part) }
+    }
+
+    /// All of it.
+    ///
+    /// # Safety
+    /// While it is in use, no one writes.
+    pub unsafe fn read(&self) -> &'a [f32] {
+        // SAFETY: this is the memory, borrowed for 'a, which no one writes.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 }
 

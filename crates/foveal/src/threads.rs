@@ -45,3 +45,47 @@ pub(crate) fn for_each_task<T: Send>(slots: &mut [T], n: usize, work: impl Fn(&m
         }
     });
 }
+
+/// Runs the tasks 0..before, and when all are done the tasks 0..n as [`for_each_task`] does, without waking threads twice.
+pub(crate) fn for_each_after<T: Send>(
+    slots: &mut [T],
+    before: usize,
+    prepare: impl Fn(usize) + Sync,
+    n: usize,
+    work: impl Fn(&mut T, usize) + Sync,
+) {
+    /// Counts a task as done even if it panics, so that no one waits for it for ever.
+    struct Done<'a>(&'a AtomicUsize);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Release);
+        }
+    }
+    if let [slot] = slots {
+        (0..before).for_each(prepare);
+        (0..n).for_each(|task| work(slot, task));
+        return;
+    }
+    let (begun, done, next) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    slots.par_iter_mut().with_max_len(1).for_each(|slot| {
+        loop {
+            let task = begun.fetch_add(1, Ordering::Relaxed);
+            if task >= before {
+                break;
+            }
+            let _done = Done(&done);
+            prepare(task);
+        }
+        // What is not done is being done by a thread that has begun it: the wait is short.
+        while done.load(Ordering::Acquire) < before {
+            std::hint::spin_loop();
+        }
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= n {
+                break;
+            }
+            work(slot, task);
+        }
+    });
+}

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use ndarray::{Array2, Array3, Array4, ArrayView3, ArrayView4, ArrayViewMut4};
+use rayon::prelude::*;
 
 use crate::attention::Attention;
 use crate::kernel::matrix::Rows;
-use crate::kernel::rows::Block;
+use crate::kernel::rows::{Block, KEYS};
 use crate::kernel::weights::{Copy, Pooled, Sink, Weights, bounds, parts};
 use crate::kernel::{Isa, dispatch};
 use crate::scores::Scores;
@@ -27,7 +28,10 @@ pub enum Pool {
 }
 
 /// Rows per task: a tile of keys is packed once for each.
-pub(crate) const ROWS: usize = 480;
+const ROWS: usize = 480;
+
+/// Rows of a rectangle that [`map_of_tiles`] asks for.
+const STRIP: usize = 128;
 
 pub(crate) fn weights(attention: &Attention, q: ArrayView4<f32>, k: ArrayView4<f32>) -> Result<Array4<f32>, Error> {
     let shape = Shape::of_scores(&q, &k)?;
@@ -95,12 +99,48 @@ pub(crate) fn map(
     Ok(out)
 }
 
-/// Every pixel pools at least one cell.
-pub(crate) fn check_pixels(
-    (height, width): (usize, usize),
+/// [`map`] of an attention whose weights come as small rectangles from `tile(rows, cols)`.
+pub(crate) fn map_of_tiles(
     rows: &Range<usize>,
     cols: &Range<usize>,
-) -> Result<(), Error> {
+    (height, width): (usize, usize),
+    pool: Pool,
+    one_thread: bool,
+    tile: impl Fn(&Range<usize>, &Range<usize>) -> Array2<f32> + Sync,
+) -> Result<Array2<f32>, Error> {
+    check_pixels((height, width), rows, cols)?;
+    let mut out = Array2::zeros((height, width));
+    let target = Rows::new(as_head(&mut out));
+    let lines = (ROWS * height / rows.len()).clamp(1, height);
+    let work = |task: usize| {
+        let pixels = task * lines..((task + 1) * lines).min(height);
+        let row = |p: usize| rows.start + bounds(rows.len(), height, p);
+        let range = row(pixels.start)..row(pixels.end);
+        let mut memory = vec![0.0; pixels.len() * KEYS];
+        let mut sink =
+            Pooled { out: target, pool, pixels, rows: rows.clone(), cols: cols.clone(), size: (height, width) };
+        for start in cols.clone().step_by(KEYS) {
+            let keys = start..(start + KEYS).min(cols.end);
+            for first in range.clone().step_by(STRIP) {
+                let strip = first..(first + STRIP).min(range.end);
+                for (i, row) in strip.clone().zip(tile(&strip, &keys).rows()) {
+                    sink.row(i, start, start, row.to_slice().expect("made in standard layout"), &mut memory);
+                }
+            }
+            sink.end(keys, &mut memory);
+        }
+    };
+    let tasks = 0..height.div_ceil(lines);
+    if one_thread {
+        tasks.for_each(work);
+    } else {
+        tasks.into_par_iter().for_each(work);
+    }
+    Ok(out)
+}
+
+/// Every pixel pools at least one cell.
+fn check_pixels((height, width): (usize, usize), rows: &Range<usize>, cols: &Range<usize>) -> Result<(), Error> {
     for (what, pixels, cells) in [("rows", height, rows.len()), ("columns", width, cols.len())] {
         if pixels == 0 || pixels > cells {
             return Err(Error::Pixels { what, pixels, cells });
@@ -110,7 +150,7 @@ pub(crate) fn check_pixels(
 }
 
 /// A matrix as the only head of the only sequence.
-pub(crate) fn as_head(out: &mut Array2<f32>) -> ArrayViewMut4<'_, f32> {
+fn as_head(out: &mut Array2<f32>) -> ArrayViewMut4<'_, f32> {
     let (rows, cols) = out.dim();
     ArrayViewMut4::from_shape((1, 1, rows, cols), out.as_slice_mut().expect("made in standard layout"))
         .expect("same size")

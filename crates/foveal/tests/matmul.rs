@@ -140,6 +140,9 @@ fn the_number_of_threads_does_not_matter() {
         (170, 90, 1100),
         (33, 700, 1030),
         (30, 770, 1003),
+        // More rows, and more terms, than are copied at a time.
+        (3200, 40, 500),
+        (250, 2300, 700),
     ] {
         for layout in [Layout::Rows, Layout::Columns] {
             let (a, b) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2));
@@ -155,6 +158,19 @@ fn the_number_of_threads_does_not_matter() {
                 assert!(pool.install(|| run(Threads::Rayon)) == one, "{threads} threads, {m} × {k} × {n}, {layout:?}");
             }
         }
+    }
+}
+
+#[test]
+fn on_every_instruction_set() {
+    // It is chosen once per process.
+    for isa in ["scalar", "avx2"] {
+        let tests = ["all_layouts", "the_number_of_threads_does_not_matter", "--exact"];
+        let run =
+            std::process::Command::new(std::env::current_exe().unwrap()).args(tests).env("FOVEAL_ISA", isa).output();
+        let run = run.unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && said.contains("2 passed"), "{isa}: {said}");
     }
 }
 

@@ -183,6 +183,20 @@ pub enum Error {
         /// The number of heads.
         heads: usize,
     },
+    /// A kind of attention where the mathematics does not allow it.
+    Family {
+        /// Which one.
+        family: &'static str,
+        /// Where it can be.
+        fits: &'static str,
+    },
+    /// A kind of attention that there is not, or with sizes that it does not have.
+    FamilyName {
+        /// What was said.
+        got: String,
+        /// What can be.
+        known: Vec<String>,
+    },
     /// The engine refuses a call.
     Engine(foveal::Error),
 }
@@ -307,6 +321,10 @@ impl fmt::Display for Error {
                     0 => write!(f, "take a d_model of {above}, or fewer heads"),
                     _ => write!(f, "take a d_model of {below} or {above}, or another number of heads"),
                 }
+            }
+            Error::Family { family, fits } => write!(f, "{family} cannot be used here; its place is {fits}"),
+            Error::FamilyName { got, known } => {
+                write!(f, "there is no attention {got:?}; there are {}, with these sizes or others", known.join(", "))
             }
             Error::Engine(error) => error.fmt(f),
         }

@@ -138,7 +138,7 @@ fn the_strongest_links_come_first() {
 /// A head multiplied by ξ is its columns of W_o multiplied by ξ.
 fn with_gate(model: &Gpt2, layer: usize, head: usize, gate: f32) -> Gpt2 {
     let mut model = model.clone();
-    let output = std::sync::Arc::make_mut(&mut model.layers[layer].attention.layer.output);
+    let output = std::sync::Arc::make_mut(&mut model.layers[layer].attention.layer.attention_mut().unwrap().output);
     output.weight.slice_mut(s![.., 8 * head..8 * (head + 1)]).mapv_inplace(|x| gate * x);
     model
 }

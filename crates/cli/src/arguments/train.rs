@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use foveal_models::layer::Family;
 
 #[derive(Args, Debug)]
 pub struct Train {
@@ -63,6 +64,10 @@ pub struct Run {
     /// Layers
     #[arg(long, value_name = "N")]
     pub layers: Option<usize>,
+    /// How tokens attend: softmax, dot, additive, longformer, bigbird, strided, fixed, swin, linear, favor or fourier, with
+    /// sizes such as longformer:window=16,globals=1
+    #[arg(long, default_value_t = Family::Softmax, value_name = "KIND")]
+    pub attention: Family,
     /// Save the model with numbers of 16 bits
     #[arg(long)]
     pub half: bool,
@@ -127,6 +132,9 @@ pub struct TrainDigits {
     pub images: PathBuf,
     /// Their digits, in the same format
     pub labels: PathBuf,
+    /// Height and width of a patch [default: 4, or 2 where images cannot be cut into those]
+    #[arg(long, value_name = "PIXELS")]
+    pub patch: Option<usize>,
     #[command(flatten)]
     pub run: Run,
 }

@@ -31,3 +31,12 @@ pub fn fastest(works: &mut [Work]) -> Result<Vec<f64>> {
     }
     Ok(best)
 }
+
+/// The slope of time over length where both axes are logarithms, by least squares.
+pub fn exponent(lengths: &[usize], times: &[f64]) -> f64 {
+    let points: Vec<(f64, f64)> = lengths.iter().zip(times).map(|(n, t)| ((*n as f64).ln(), t.ln())).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let product: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    product / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>()
+}

@@ -68,7 +68,9 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let seed = lab.seed.unwrap_or(1);
     let ko = |english, korean| language.of(english, korean);
     let times = measure(&lengths, dim, seed)?;
-    let exponents: Vec<f64> = (0..LAYERS.len()).map(|layer| exponent(&lengths, &times, layer)).collect();
+    let exponents: Vec<f64> = (0..LAYERS.len())
+        .map(|layer| clock::exponent(&lengths, &times.iter().map(|times| times[layer]).collect::<Vec<_>>()))
+        .collect();
 
     let mut theory = Table::new([
         ko("layer", "층"),
@@ -187,13 +189,4 @@ fn convolution(x: &Array2<f32>, kernel: &[Array2<f32>; KERNEL]) -> Result<Array2
     matmul(1.0, x.slice(s![..n - 1, ..]), kernel[0].t(), 1.0, out.slice_mut(s![1.., ..]), Threads::Sequential)?;
     matmul(1.0, x.slice(s![1.., ..]), kernel[2].t(), 1.0, out.slice_mut(s![..n - 1, ..]), Threads::Sequential)?;
     Ok(out)
-}
-
-/// The slope of time over length where both axes are logarithms, by least squares.
-fn exponent(lengths: &[usize], times: &[[f64; 3]], layer: usize) -> f64 {
-    let points: Vec<(f64, f64)> = lengths.iter().zip(times).map(|(n, t)| ((*n as f64).ln(), t[layer].ln())).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let product: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
-    product / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>()
 }

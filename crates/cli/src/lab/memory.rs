@@ -1,21 +1,17 @@
 //! The n × n matrix, and attention that never stores it.
 
-mod resident;
-
-use std::process::Command;
-
-use anyhow::Result;
+use anyhow::{Result, bail};
 use foveal::{Attention, Threads, matmul};
 use foveal_models::layer::Random;
 use foveal_view::{Chart, Steps};
 use ndarray::parallel::prelude::*;
 use ndarray::{Array2, Axis};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::Experiment;
 use super::knobs::{self, Knob};
 use super::number::{largest_difference, length, megabytes, tiny};
-use crate::arguments::{Lab, Way};
+use super::{Experiment, alone};
+use crate::arguments::Lab;
 use crate::language::Language;
 use crate::report::Report;
 use crate::table::Table;
@@ -42,8 +38,13 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[1024, 4096, 16_384], 16..=MOST)?;
     let dim = knobs::one(Knob::Dims, &lab.dims, 64, 1..=256)?;
     let seed = lab.seed.unwrap_or(1);
-    if let Some(way) = lab.alone {
-        return alone(way, lengths[0], dim, seed);
+    if let Some(way) = &lab.alone {
+        let inputs = |real: bool| inputs(if real { lengths[0] } else { 64 }, dim, seed);
+        return match way.as_str() {
+            "naive" => alone::count(inputs, |[q, k, v]| naive(q, k, v)),
+            "flash" => alone::count(inputs, |[q, k, v]| flash(q, k, v)),
+            _ => bail!("there are two ways: naive and flash"),
+        };
     }
     let ko = |english, korean| language.of(english, korean);
     let megabytes_of = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64));
@@ -58,9 +59,9 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let (mut figures, mut curves) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for &tokens in &lengths {
         let scores = 4 * (tokens as u64).pow(2);
-        let enough = resident::available().is_none_or(|free| free > scores + scores / 4);
-        let naive = if enough { measured(Way::Naive, tokens, dim, seed) } else { None };
-        let flash = measured(Way::Flash, tokens, dim, seed);
+        let enough = alone::available().is_none_or(|free| free > scores + scores / 4);
+        let naive = if enough { alone::measured("memory", "naive", tokens, dim, seed) } else { None };
+        let flash = alone::measured("memory", "flash", tokens, dim, seed);
         let ratio = naive.zip(flash).map_or_else(|| "–".into(), |(n, f)| format!("{:.0}", n as f64 / f.max(1) as f64));
         table.row([length(tokens), megabytes(scores as f64), megabytes_of(naive), megabytes_of(flash), ratio]);
         for (curve, bytes) in curves.iter_mut().zip([Some(scores), naive, flash]) {
@@ -105,32 +106,6 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         figures: json!({ "seed": seed, "dim": dim, "difference": difference, "lengths": figures }),
         ..Report::default()
     })
-}
-
-/// What one way takes beyond its input, measured in a process of its own: nothing that was freed before can be used again
-/// and go uncounted.
-fn measured(way: Way, tokens: usize, dim: usize, seed: u64) -> Option<u64> {
-    let way = if way == Way::Naive { "naive" } else { "flash" };
-    let [tokens, dim, seed] = [tokens.to_string(), dim.to_string(), seed.to_string()];
-    let arguments = ["lab", "memory", "--json", "--alone", way, "--tokens", &tokens, "--dims", &dim, "--seed", &seed];
-    let done = Command::new(std::env::current_exe().ok()?).args(arguments).output().ok()?;
-    serde_json::from_slice::<Value>(&done.stdout).ok()?.get("bytes")?.as_u64()
-}
-
-/// What that process does.
-fn alone(way: Way, tokens: usize, dim: usize, seed: u64) -> Result<Report> {
-    // Threads are started, and code is loaded, before the count begins.
-    let [q, k, v] = inputs(64, dim, seed);
-    rayon::broadcast(|_| ());
-    drop((naive(&q, &k, &v)?, flash(&q, &k, &v)?));
-    let [q, k, v] = inputs(tokens, dim, seed);
-    let before = resident::now();
-    let out = match way {
-        Way::Naive => naive(&q, &k, &v)?,
-        Way::Flash => flash(&q, &k, &v)?,
-    };
-    let bytes = resident::peak().zip(before).map(|(peak, before)| peak.saturating_sub(before));
-    Ok(Report { figures: json!({ "bytes": bytes, "mean": out.mean() }), ..Report::default() })
 }
 
 fn inputs(tokens: usize, dim: usize, seed: u64) -> [Array2<f32>; 3] {

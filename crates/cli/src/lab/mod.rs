@@ -1,10 +1,12 @@
 //! `foveal lab`: experiments with attention, each computed here and now.
 
+mod alone;
 mod by_hand;
 mod causal;
 mod clock;
 mod complexity;
 mod configurations;
+mod family;
 mod heads;
 mod knobs;
 mod memory;
@@ -37,7 +39,7 @@ struct Experiment {
 }
 
 /// In the order of a course.
-const EXPERIMENTS: [Experiment; 10] = [
+const EXPERIMENTS: [Experiment; 11] = [
     by_hand::EXPERIMENT,
     scale::EXPERIMENT,
     causal::EXPERIMENT,
@@ -45,6 +47,7 @@ const EXPERIMENTS: [Experiment; 10] = [
     self_cross::EXPERIMENT,
     memory::EXPERIMENT,
     complexity::EXPERIMENT,
+    family::EXPERIMENT,
     positions::EXPERIMENT,
     patterns::EXPERIMENT,
     configurations::EXPERIMENT,

@@ -93,27 +93,30 @@ fn report(
     if let Some(head) = head.filter(|head| *head >= heads) {
         bail!("there is no head {head}; there are {heads}, counted from 0");
     }
-    // Query 0 is the token that the class is read from; patches begin at 1.
-    let row = match query {
+    // The token that the class is read from comes first; without one, the patch in the middle is asked.
+    let first = model.config().first_patch();
+    let patch = match query {
         Some(patch) if patch >= grid * grid => {
             bail!("there is no patch {patch}; there are {}, counted from 0", grid * grid)
         }
-        query => query.map_or(0, |patch| patch + 1),
+        None if first == 0 => Some(grid / 2 * grid + grid / 2),
+        query => query,
     };
+    let row = patch.map_or(0, |patch| first + patch);
     let over_patches = |head: usize| -> Result<Array2<f32>> {
-        let weights = attended.tile(0, head, row..row + 1, 1..attended.keys())?;
+        let weights = attended.tile(0, head, row..row + 1, first..attended.keys())?;
         Ok(weights.into_shape_with_order((grid, grid)).expect("a weight for each patch"))
     };
     let maps = (0..heads).map(over_patches).collect::<Result<Vec<_>>>()?;
     let mean = maps.iter().fold(Array2::zeros((grid, grid)), |sum, map| sum + map) / heads as f32;
-    let first = head.map_or(&mean, |head| &maps[head]).clone();
+    let shown = head.map_or(&mean, |head| &maps[head]).clone();
     let name = head.map_or_else(
         || ko("mean of the heads", "헤드 평균").to_owned(),
         |head| format!("{} {head}", ko("head", "헤드")),
     );
     let mut patches = match picture.dim().0 {
-        1 => Patches::grey(&picture.slice(s![0, .., ..]).to_owned(), first)?,
-        _ => Patches::rgb(picture.view().permuted_axes([1, 2, 0]).as_standard_layout().into_owned(), first)?,
+        1 => Patches::grey(&picture.slice(s![0, .., ..]).to_owned(), shown)?,
+        _ => Patches::rgb(picture.view().permuted_axes([1, 2, 0]).as_standard_layout().into_owned(), shown)?,
     };
     patches = patches.name(name);
     if head.is_none() {
@@ -121,8 +124,8 @@ fn report(
             patches = patches.and(format!("{} {head}", ko("head", "헤드")), map.clone())?;
         }
     }
-    if row > 0 {
-        patches = patches.query((row - 1) / grid, (row - 1) % grid);
+    if let Some(patch) = patch {
+        patches = patches.query(patch / grid, patch % grid);
     }
     let title = match &scores {
         Some(scores) => {
@@ -131,10 +134,9 @@ fn report(
         }
         None => String::new(),
     };
-    let from = if row == 0 {
-        ko("the class token's attention", "분류 토큰의 어텐션").to_owned()
-    } else {
-        format!("{} {}", ko("patch", "패치"), row - 1)
+    let from = match patch {
+        None => ko("the class token's attention", "분류 토큰의 어텐션").to_owned(),
+        Some(patch) => format!("{} {patch}", ko("patch", "패치")),
     };
     let note = format!("{} {layer} · {from}", ko("layer", "층"));
     let scene = patches.title(title).note(note).language(output.language.into());
@@ -148,7 +150,7 @@ fn report(
     }
     let rows = |map: &Array2<f32>| map.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>();
     report.figures = json!({
-        "classes": scores, "layer": layer, "query": query, "heads": maps.iter().map(rows).collect::<Vec<_>>(),
+        "classes": scores, "layer": layer, "query": patch, "heads": maps.iter().map(rows).collect::<Vec<_>>(),
     });
     Ok(report)
 }

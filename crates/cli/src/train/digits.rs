@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use foveal_models::layer::{Parameters, Random};
+use foveal_models::layer::{Family, Parameters, Random};
 use foveal_models::model::{Vit, VitConfig};
 use foveal_models::train::{Images, Plan, Schedule};
 use ndarray::Array4;
@@ -38,8 +38,11 @@ pub fn run(arguments: &TrainDigits, output: Output) -> Result<()> {
     let run = &arguments.run;
     let base = VitConfig::digits();
     let width = run.dims.unwrap_or(base.width);
-    let patch = if height.is_multiple_of(4) { 4 } else { 2 };
-    let sizes = VitConfig { image: height, patch, width, hidden: 2 * width, ..base };
+    let patch = arguments.patch.unwrap_or(if height.is_multiple_of(4) { 4 } else { 2 });
+    // Swin's windows tile the image: there is no place for a token that is no patch.
+    let class_token = !matches!(run.attention, Family::Swin { .. });
+    let sizes =
+        VitConfig { image: height, patch, width, hidden: 2 * width, class_token, attention: run.attention, ..base };
     let sizes =
         VitConfig { layers: run.layers.unwrap_or(base.layers), heads: run.heads.unwrap_or(base.heads), ..sizes };
     let model = Vit::new(&sizes, &mut Random::new(run.seed))?;

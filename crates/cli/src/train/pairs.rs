@@ -67,6 +67,7 @@ impl Languages {
             heads: run.heads.unwrap_or(base.heads),
             encoder_layers: layers,
             decoder_layers: layers,
+            attention: run.attention,
             ..base
         };
         Ok(Transformer::new(&sizes, &mut Random::new(run.seed))?)

@@ -36,6 +36,7 @@ pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
                 layers,
                 heads,
                 hidden: 4 * width,
+                attention: run.attention,
                 ..nano
             };
             let model = Gpt2::new(&sizes, &mut random)?;
@@ -53,7 +54,10 @@ pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
             let hidden = (8 * width / 3).next_multiple_of(32);
             let sizes =
                 LlamaConfig { vocabulary: tokenizer.vocabulary(), context, width, layers, heads, key_heads, ..nano };
-            let model = Llama::new(&LlamaConfig { head_dim: width / heads, hidden, ..sizes }, &mut random)?;
+            let model = Llama::new(
+                &LlamaConfig { head_dim: width / heads, hidden, attention: run.attention, ..sizes },
+                &mut random,
+            )?;
             train(arguments, &output, &tokenizer, tokens, context, model, |model, folder, dtype| {
                 model.save(folder, dtype)
             })

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::PathBuf;
 
-use foveal::{Attention, Bias, Forward, KvCache, Mask, Pattern, Pool, Scratch};
+use foveal::{
+    Attention, Bias, BigBird, Favor, FeatureMap, Forward, KvCache, LinearAttention, Mask, Pattern, Pool, Scratch,
+};
 use ndarray::{Array2, Array3, Array4, ArrayD};
 use serde_json::Value;
 
@@ -27,6 +29,10 @@ pub enum Kind {
     Map,
     /// `tile` of 512 × 512 from the middle of one head.
     Tile,
+    /// Linear attention with features ELU + 1.
+    Linear,
+    /// The same with this many random features.
+    Favor(usize),
     /// The machine's multiply-adds.
     FmaPeak,
     /// The machine's reading of as many bytes as the keys and values of this shape have.
@@ -44,6 +50,8 @@ pub enum Visible {
     Window(usize),
     /// This many keys before the query's own and as many after, as a sparse pattern; as many queries as keys.
     Longformer(usize),
+    /// A list of blocks, in which there are this many pairs.
+    Blocks(usize),
 }
 
 /// What is added to the scores.
@@ -84,6 +92,8 @@ impl Spec {
             "decode" => Kind::Decode,
             "map" => Kind::Map,
             "tile" => Kind::Tile,
+            "linear" => Kind::Linear,
+            "favor" => Kind::Favor(number(request, "features")?),
             "fma_peak" => Kind::FmaPeak,
             "read_bandwidth" => Kind::ReadBandwidth,
             other => return Err(format!("unknown work {other}").into()),
@@ -94,6 +104,7 @@ impl Spec {
             "keep" => Visible::Keep,
             "window" => Visible::Window(number(request, "left")?),
             "longformer" => Visible::Longformer(number(request, "window")?),
+            "blocks" => Visible::Blocks(number(request, "pairs")?),
             other => return Err(format!("unknown mask {other}").into()),
         };
         let bias = match text(request, "bias")? {
@@ -117,6 +128,7 @@ impl Spec {
             Visible::Longformer(window) => {
                 (0..queries).map(|i| i.min(window) + 1 + (self.keys - 1 - i).min(window)).sum()
             }
+            Visible::Blocks(pairs) => pairs,
         };
         (batch * heads * of_one_head) as f64
     }
@@ -125,10 +137,13 @@ impl Spec {
     pub fn tiles(&self) -> f64 {
         const SIDE: usize = 64;
         let [batch, heads, queries, _] = self.shape;
+        if let Visible::Blocks(pairs) = self.mask {
+            return (batch * heads * pairs) as f64 / (SIDE * SIDE) as f64;
+        }
         let of_rows = |first: usize| {
             let last = (first + SIDE).min(queries) - 1;
             let (start, end) = match self.mask {
-                Visible::All | Visible::Keep => (0, self.keys),
+                Visible::All | Visible::Keep | Visible::Blocks(_) => (0, self.keys),
                 Visible::Causal => (0, last + 1 + self.keys - queries),
                 Visible::Longformer(window) => (first.saturating_sub(window), (last + window + 1).min(self.keys)),
                 Visible::Window(left) => {
@@ -147,6 +162,11 @@ impl Spec {
             Kind::Forward | Kind::Call | Kind::Decode => 2.0 * one_product,
             Kind::Backward => 5.0 * one_product,
             Kind::Map => one_product,
+            Kind::Linear | Kind::Favor(_) => {
+                let [batch, heads, queries, dim] = self.shape.map(|x| x as f64);
+                let width = if let Kind::Favor(features) = self.kind { features as f64 } else { dim };
+                2.0 * batch * heads * (queries + self.keys as f64) * width * (dim + 1.0)
+            }
             Kind::Tile => (2 * TILE * TILE * self.shape[3]) as f64,
             Kind::FmaPeak => FmaPeak::new().flops(),
             Kind::ReadBandwidth => 0.0,
@@ -164,7 +184,7 @@ impl Spec {
         let [batch, heads, queries, dim] = self.shape;
         let q = batch * heads * queries * dim;
         let values = match self.kind {
-            Kind::Call | Kind::Decode => q + batch * heads * queries,
+            Kind::Call | Kind::Decode | Kind::Linear | Kind::Favor(_) => q + batch * heads * queries,
             Kind::Backward => q + 2 * batch * heads * self.keys * dim,
             Kind::Map => PIXELS * PIXELS,
             Kind::Tile => TILE * TILE,
@@ -197,6 +217,18 @@ impl Source {
         Ok(Array4::from_shape_vec(shape, values)?)
     }
 
+    /// A list of blocks, as JSON: their size, and those that the queries of each see.
+    fn blocks(&self, tokens: usize) -> Result<Pattern> {
+        Ok(match self {
+            Source::Files(paths) => {
+                let list: Value = serde_json::from_slice(&std::fs::read(text(paths, "blocks")?)?)?;
+                let rows: Vec<Vec<usize>> = serde_json::from_value(list["rows"].clone())?;
+                Pattern::blocks(number(&list, "size")?, rows)?
+            }
+            Source::Random => Pattern::big_bird(tokens, BigBird::default())?,
+        })
+    }
+
     /// About four of five keys visible.
     fn keep(&self, shape: [usize; 4]) -> Result<Array4<bool>> {
         let values = match self {
@@ -215,6 +247,7 @@ pub enum Work {
     Decode { attention: Attention, q: Array4<f32>, cache: KvCache },
     Map { attention: Attention, qkv: Qkv, lse: Array3<f32> },
     Tile { attention: Attention, qkv: Qkv, lse: Array3<f32> },
+    Linear { attention: LinearAttention, projection: Option<Array2<f32>>, qkv: Qkv },
     FmaPeak(FmaPeak),
     ReadBandwidth(ReadBandwidth),
 }
@@ -240,6 +273,7 @@ impl Work {
             Visible::Keep => Mask::dense(source.keep([1, 1, queries, spec.keys])?),
             Visible::Window(left) => Mask::window(left, 0),
             Visible::Longformer(window) => Mask::pattern(Pattern::longformer(window, 1, &[])?),
+            Visible::Blocks(_) => Mask::pattern(source.blocks(spec.keys)?),
         };
         let bias = match spec.bias {
             Added::Nothing => Bias::none(),
@@ -272,6 +306,12 @@ impl Work {
                     Work::Tile { attention, qkv, lse }
                 }
             }
+            Kind::Linear => Work::Linear { attention: LinearAttention::new(FeatureMap::Elu), projection: None, qkv },
+            Kind::Favor(features) => {
+                let favor = Favor::new(dim, features, 1)?;
+                let projection = Some(favor.projection().to_owned());
+                Work::Linear { attention: LinearAttention::new(FeatureMap::Favor(favor)), projection, qkv }
+            }
             Kind::FmaPeak | Kind::ReadBandwidth => unreachable!("returned above"),
         })
     }
@@ -298,6 +338,9 @@ impl Work {
             Work::Tile { attention, qkv, lse } => {
                 black_box(tile(attention, qkv, lse)?);
             }
+            Work::Linear { attention, qkv, .. } => {
+                black_box(attention.forward(&qkv.q, &qkv.k, &qkv.v)?);
+            }
             Work::FmaPeak(limit) => limit.run(),
             Work::ReadBandwidth(limit) => limit.run(),
         }
@@ -317,6 +360,11 @@ impl Work {
             Work::Decode { attention, q, cache } => forward_answers(attention.decode(&*q, cache)?),
             Work::Map { attention, qkv, lse } => vec![("map", map(attention, qkv, lse)?.into_dyn())],
             Work::Tile { attention, qkv, lse } => vec![("tile", tile(attention, qkv, lse)?.into_dyn())],
+            Work::Linear { attention, projection, qkv } => {
+                let mut answers = forward_answers(attention.forward(&qkv.q, &qkv.k, &qkv.v)?);
+                answers.extend(projection.iter().map(|projection| ("projection", projection.clone().into_dyn())));
+                answers
+            }
             Work::FmaPeak(_) | Work::ReadBandwidth(_) => vec![],
         })
     }

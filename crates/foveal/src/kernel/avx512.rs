@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::gemm::{self, Left, Out, Right, Store};
+use super::gemm::{self, Groups, Left, Out, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
 /// Proof that the processor has AVX-512 F, BW, DQ and VL.
@@ -140,6 +140,14 @@ impl Simd for Avx512 {
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
         fn compiled(simd: Avx512, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
             gemm::gemm(simd, size, a, b, c, store);
+        }
+        unsafe { compiled(self, size, a, b, c, store) }
+    }
+    #[inline(always)]
+    fn gemm_groups(self, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store) {
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")]
+        fn compiled(simd: Avx512, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store) {
+            gemm::gemm_groups(simd, size, a, b, c, store);
         }
         unsafe { compiled(self, size, a, b, c, store) }
     }

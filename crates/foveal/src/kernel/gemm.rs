@@ -32,6 +32,13 @@ pub struct Left<'a> {
     pub step: usize,
 }
 
+/// The left operand in groups of `S::ROWS` rows: element (i, k) is `data[i/ROWS·group + k·LANES + i%ROWS]`.
+#[derive(Clone, Copy)]
+pub struct Groups<'a> {
+    pub data: &'a [f32],
+    pub group: usize,
+}
+
 /// The right operand: row k of panel p starts at `data[p·panel + k·step]`.
 #[derive(Clone, Copy)]
 pub struct Right<'a> {
@@ -102,6 +109,43 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
                 }
             }
             i += rows;
+        }
+    }
+}
+
+/// [`gemm`] with a left operand in the order in which it is taken: for k > 0.
+#[inline(always)]
+pub fn gemm_groups<S: Simd>(
+    simd: S,
+    (m, vectors, k): (usize, usize, usize),
+    a: Groups,
+    b: Right,
+    c: Out,
+    store: Store,
+) {
+    let (groups, panels) = (m.div_ceil(S::ROWS), vectors.div_ceil(PANEL));
+    let tail = vectors - (panels - 1) * PANEL;
+    assert!(m > 0 && vectors > 0 && k > 0);
+    assert!((groups - 1) * a.group + k * S::LANES <= a.data.len());
+    assert!((panels - 1) * b.panel + (k - 1) * b.step + tail * S::LANES <= b.data.len());
+    assert!(panels == 1 || (panels - 2) * b.panel + (k - 1) * b.step + PANEL * S::LANES <= b.data.len());
+    assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
+    for p in 0..panels {
+        let width = PANEL.min(vectors - p * PANEL);
+        for group in 0..groups {
+            let rows = (m - group * S::ROWS).min(S::ROWS);
+            // SAFETY: the asserts above bound the last element that any group and panel reads or writes; all strides
+            // are unsigned, so no earlier one lies outside.
+            unsafe {
+                let (a, b) = (a.data.as_ptr().add(group * a.group), b.data.as_ptr().add(p * b.panel));
+                let c0 = c.data.as_mut_ptr().add(group * S::ROWS * c.row + p * PANEL * S::LANES);
+                let b_step = PANEL * S::LANES;
+                let t = Tile { k, a, a_row: 1, a_step: S::LANES, b, b_step, c: c0, c_row: c.row, ahead: AHEAD };
+                match width {
+                    2 => t.rows::<S, 2>(simd, rows, store),
+                    _ => t.rows::<S, 1>(simd, rows, store),
+                }
+            }
         }
     }
 }

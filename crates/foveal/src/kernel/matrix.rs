@@ -39,6 +39,10 @@ impl<'a> Matrix<'a> {
         Matrix { ptr, rows, cols, row, col, array: PhantomData }
     }
 
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     pub fn cols(&self) -> usize {
         self.cols
     }

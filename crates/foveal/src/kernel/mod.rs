@@ -16,6 +16,7 @@ pub mod matrix;
 pub mod options;
 pub mod pack;
 pub mod plan;
+pub mod product;
 pub mod rows;
 mod scalar;
 pub mod simd;

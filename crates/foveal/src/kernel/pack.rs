@@ -85,3 +85,50 @@ pub fn all_finite(values: &[f32]) -> bool {
     }
     lanes.iter().chain(chunks.remainder()).all(|x| x.is_finite())
 }
+
+/// All of `m` as a left operand in groups of `S::ROWS` rows, each of them [columns of m, LANES]: a vector has room for the
+/// rows of a group, and lines of the cache are then written whole. What is left of a vector means nothing.
+#[inline(always)]
+pub fn groups<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
+    const { assert!(S::ROWS <= S::LANES) };
+    let (rows, columns) = (m.rows(), m.cols());
+    for (first, dst) in (0..rows).step_by(S::ROWS).zip(dst.chunks_exact_mut((columns * S::LANES).max(1))) {
+        let whole = if first + S::LANES <= rows { columns - columns % S::LANES } else { 0 };
+        let direct = whole_rows::<S>(m, first, whole);
+        let done = if direct.is_some() { whole } else { 0 };
+        if let Some((src, stride)) = direct {
+            for k in (0..whole).step_by(S::LANES) {
+                // SAFETY: `whole_rows` vouches for LANES rows of at least `whole` values; `dst` has as many for each column.
+                unsafe { simd.transpose(src.add(k), stride, 1.0, dst.as_mut_ptr().add(k * S::LANES), S::LANES) };
+            }
+        }
+        for k in done..columns {
+            for i in first..rows.min(first + S::ROWS) {
+                dst[k * S::LANES + i - first] = m.get(i, k);
+            }
+        }
+    }
+}
+
+/// The same of the transposed of `m`, whose rows are contiguous.
+#[inline(always)]
+pub fn groups_of_columns<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
+    const { assert!(S::ROWS <= S::LANES) };
+    let (depth, rows) = (m.rows(), m.cols());
+    // Four groups are three cache lines of a row, and few enough not to push each other out of the cache.
+    for block in (0..rows).step_by(4 * S::ROWS) {
+        for k in 0..depth {
+            let row = m.row(k).expect("contiguous");
+            for first in (block..rows.min(block + 4 * S::ROWS)).step_by(S::ROWS) {
+                let to = &mut dst[(first / S::ROWS * depth + k) * S::LANES..][..S::LANES];
+                let values = &row[first..];
+                if values.len() >= S::LANES {
+                    // SAFETY: both have LANES values.
+                    unsafe { simd.store(to.as_mut_ptr(), simd.load(values.as_ptr())) };
+                } else {
+                    to[..values.len()].copy_from_slice(values);
+                }
+            }
+        }
+    }
+}

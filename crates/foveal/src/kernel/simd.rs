@@ -1,6 +1,6 @@
 //! The one vector trait: just the operations that the kernels use.
 
-use super::gemm::{Left, Out, Right, Store};
+use super::gemm::{Groups, Left, Out, Right, Store};
 
 /// Vectors of `LANES` f32 values of one instruction set.
 ///
@@ -50,6 +50,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn prefetch(self, p: *const f32);
     /// [`super::gemm::gemm`], compiled once for this instruction set.
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store);
+    /// [`super::gemm::gemm_groups`], compiled once for this instruction set.
+    fn gemm_groups(self, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store);
     /// [`super::gemm::gemm_row`], compiled once for this instruction set.
     fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]);
 }

@@ -6,11 +6,8 @@ use ndarray::{Array2, Array4, ArrayView3, ArrayView4, Axis, s};
 
 use super::Call;
 use super::sums::{cut, times};
-use crate::kernel::matrix::Rows;
-use crate::kernel::rows::KEYS;
-use crate::kernel::weights::{Pooled, Sink, bounds};
 use crate::shape::expect;
-use crate::weights::{ROWS, as_head, check_pixels};
+use crate::weights::map_of_tiles;
 use crate::{Error, Pool};
 
 impl Call<'_> {
@@ -58,36 +55,13 @@ impl Call<'_> {
         at: (usize, usize),
         rows: Range<usize>,
         cols: Range<usize>,
-        (height, width): (usize, usize),
+        pixels: (usize, usize),
         pool: Pool,
     ) -> Result<Array2<f32>, Error> {
         self.shape.check_rectangle(at, &rows, &cols)?;
         expect("lse", &self.shape.lse(), lse.shape())?;
-        check_pixels((height, width), &rows, &cols)?;
-        let mut out = Array2::zeros((height, width));
-        let target = Rows::new(as_head(&mut out));
-        // A task is some rows of pixels, as in `crate::weights::map`.
-        let lines = (ROWS * height / rows.len()).clamp(1, height);
-        let tasks = (0..height).step_by(lines).map(|first| first..(first + lines).min(height)).collect();
-        self.each(tasks, |pixels: Range<usize>| {
-            let row = |p: usize| rows.start + bounds(rows.len(), height, p);
-            let range = row(pixels.start)..row(pixels.end);
-            let mut lines = vec![0.0; pixels.len() * KEYS];
-            let mut sink =
-                Pooled { out: target, pool, pixels, rows: rows.clone(), cols: cols.clone(), size: (height, width) };
-            for start in cols.clone().step_by(KEYS) {
-                let keys = start..(start + KEYS).min(cols.end);
-                for rows in cut(&range) {
-                    let tile = self.rectangle(q, k, lse, at, &rows, &keys);
-                    for (i, row) in rows.clone().zip(tile.rows()) {
-                        let row = row.to_slice().expect("made in standard layout");
-                        sink.row(i, start, start, row, &mut lines);
-                    }
-                }
-                sink.end(keys, &mut lines);
-            }
-        });
-        Ok(out)
+        let one = self.threads.count((2 * rows.len() * cols.len() * self.width) as f64) == 1;
+        map_of_tiles(&rows, &cols, pixels, pool, one, |rows, cols| self.rectangle(q, k, lse, at, rows, cols))
     }
 
     /// A small rectangle of the weights.

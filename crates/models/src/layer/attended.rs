@@ -6,9 +6,10 @@
 //!
 //! so these are kept and the weights are not. See [`MultiHeadAttention`](super::MultiHeadAttention) for an example.
 
-use foveal::{Attention, Forward, KvCache};
+use foveal::{Forward, KvCache};
 use ndarray::{ArcArray, ArcArray2, Array2, Array4, ArrayD, ArrayView2, Ix4};
 
+use super::Attending;
 use super::shape::expect;
 use crate::Error;
 
@@ -45,8 +46,8 @@ pub struct Attended {
     pub v: ArcArray<f32, Ix4>,
     /// The heads' outputs, [B, H, T, Dh], before W_o, and the log-sum-exp of every row of scores, [B, H, T].
     pub forward: Forward,
-    /// The options used.
-    pub attention: Attention,
+    /// The mechanism and the options used.
+    pub attending: Attending,
     /// How many keys were in the cache before those of `k`.
     pub start: usize,
 }
@@ -76,7 +77,7 @@ pub struct Gradients {
 }
 
 impl Attended {
-    /// All weights: [B, H, T, S]. For small inputs; otherwise see [`Attention::tile`] and [`Attention::map`].
+    /// All weights: [B, H, T, S]. For small inputs; otherwise see [`Attending::tile`] and [`Attending::map`].
     ///
     /// # Errors
     /// After a call with a cache that held keys already: they are not here, only in the cache.
@@ -87,6 +88,6 @@ impl Attended {
             &[b, g, self.start + new, dim],
             self.k.shape(),
         )?;
-        Ok(self.attention.weights(&self.q, &self.k)?)
+        Ok(self.attending.weights(self.q.view(), self.k.view())?)
     }
 }

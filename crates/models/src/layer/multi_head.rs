@@ -24,13 +24,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use foveal::{Attention, Forward, KvCache, Rope, RopeTable, Scratch};
+use foveal::{Attention, Forward, KvCache, Rope, RopeTable};
 use ndarray::parallel::prelude::*;
 use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, Ix4, s};
 
 pub use super::attended::{Attended, Gradients, Memory, Saved, Source};
 use super::shape::expect;
-use super::{Linear, Projection, Random, parallel, parameters};
+use super::{Linear, Mechanism, Projection, Random, parallel, parameters};
 use crate::Error;
 
 /// Queries, keys and values by [`Projection`], attention by the engine, and the output by a linear layer.
@@ -43,12 +43,14 @@ pub struct MultiHeadAttention {
     /// Turns queries and keys of self-attention by their positions. Positions in two different sequences cannot be
     /// compared, so cross-attention leaves them as they are.
     pub rope: Option<Arc<RopeTable>>,
+    /// What stands between queries and keys and the heads' outputs: softmax attention, or another of the family.
+    pub mechanism: Mechanism,
     heads: usize,
     key_heads: usize,
     head_dim: usize,
 }
 
-parameters!(MultiHeadAttention { projection: "", output: "o_proj" });
+parameters!(MultiHeadAttention { projection: "", output: "o_proj", mechanism: "mechanism" });
 
 impl MultiHeadAttention {
     /// As in the first Transformer: `heads` heads of dimension d_model / heads, Xavier's weights, biases of zeros.
@@ -113,7 +115,14 @@ impl MultiHeadAttention {
                 expect("the bias of a projection", &[part.weight.nrows()], bias.shape())?;
             }
         }
-        Ok(MultiHeadAttention { projection, output: Arc::new(output), rope: None, heads, key_heads, head_dim })
+        let (output, mechanism) = (Arc::new(output), Mechanism::default());
+        Ok(MultiHeadAttention { projection, output, rope: None, mechanism, heads, key_heads, head_dim })
+    }
+
+    /// The same with another mechanism than softmax attention.
+    #[must_use]
+    pub fn with_mechanism(self, mechanism: Mechanism) -> Self {
+        MultiHeadAttention { mechanism, ..self }
     }
 
     /// The same with rotary positions, whose table many layers may share.
@@ -203,12 +212,15 @@ impl MultiHeadAttention {
         dy: impl Into<ArrayView2<'d, f32>>,
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
-        let Attended { q, k, v, forward, attention, .. } = &saved.attended;
+        let Attended { q, k, v, forward, attending, .. } = &saved.attended;
         let dout = self.output.backward(rows_of(&forward.out), dy, Arc::make_mut(&mut grad.output))?;
         let dout = self.heads_of(dout, q.dim().0)?;
         let dgates = gate_gradients(&forward.out, &dout);
-        let mut engine = attention.backward(q, k, v, forward, &dout)?;
-        let (x, dbias) = (saved.input.view(), engine.dbias.take());
+        let mut engine = attending.backward((q.view(), k.view(), v.view()), forward, dout.view())?;
+        let (x, mut dbias) = (saved.input.view(), engine.dbias.take());
+        if let Some(dlearned) = &mut grad.mechanism.learned {
+            dbias.take().iter().for_each(|dbias| *dlearned += dbias);
+        }
         if let Some(memory) = &saved.memory {
             let dq = self.columns_of(&[&engine.dq]);
             let dkv = self.columns_of(&[&engine.dk, &engine.dv]);
@@ -257,12 +269,13 @@ impl MultiHeadAttention {
             Source::Memory(memory) => (self.queries(x, batch)?, self.project_memory(*memory, batch)?),
             Source::Projected(memory) => (self.queries(x, batch)?, (*memory).clone()),
         };
+        let attending = self.mechanism.with(attention)?;
         let (b, _, t, _) = q.dim();
         // The engine writes where W_o will read: [B, T, H, Dh] in memory.
         let mut out = self.heads_of(Array2::zeros((b * t, h * self.head_dim)), b)?;
         let mut lse = Array3::zeros((b, h, t));
         let mut run = |k: ArrayView4<f32>, v: ArrayView4<f32>| {
-            attention.forward_into(q.view(), k, v, out.view_mut(), lse.view_mut(), &mut Scratch::new())
+            attending.forward_into((q.view(), k, v), out.view_mut(), lse.view_mut())
         };
         match source {
             Source::Cache(cache) => {
@@ -272,7 +285,7 @@ impl MultiHeadAttention {
             }
             _ => run(k.view(), v.view())?,
         }
-        Ok(Attended { q, k, v, forward: Forward { out, lse }, attention: attention.clone(), start })
+        Ok(Attended { q, k, v, forward: Forward { out, lse }, attending, start })
     }
 
     fn queries(&self, x: ArrayView2<f32>, batch: usize) -> Result<ArcArray<f32, Ix4>, Error> {

@@ -13,7 +13,8 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config};
 use crate::layer::{
-    Activation, Embedding, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, add, parameters,
+    Activation, Embedding, Family, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, add,
+    parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -41,6 +42,8 @@ pub struct BertConfig {
     pub epsilon: f32,
     /// Whether it has the head that guesses masked words.
     pub guesses: bool,
+    /// How tokens attend to each other.
+    pub attention: Family,
 }
 
 impl BertConfig {
@@ -56,6 +59,7 @@ impl BertConfig {
             activation: Activation::Gelu,
             epsilon: 1e-12,
             guesses: false,
+            attention: Family::Softmax,
         }
     }
 
@@ -90,6 +94,7 @@ impl BertConfig {
             activation: names::activation(config, "hidden_act", "gelu")?,
             epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
             guesses,
+            attention: names::family(config)?,
         })
     }
 
@@ -97,7 +102,8 @@ impl BertConfig {
     pub fn parameters(&self) -> u128 {
         let [v, t, s, d, l, f] =
             [self.vocabulary, self.context, self.segments, self.width, self.layers, self.hidden].map(|x| x as u128);
-        let block = 4 * d * d + 4 * d + 2 * d * f + d + f + 4 * d;
+        let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
+        let block = attention + 2 * d * f + d + f + 4 * d;
         let head = if self.guesses { d * d + d + 2 * d + v } else { 0 };
         (v + t + s) * d + 2 * d + l * block + head
     }
@@ -216,8 +222,10 @@ impl Bert {
             config;
         let norm = || LayerNorm::new(width, epsilon);
         let order = NormOrder::Last;
-        let mut block = || -> Result<_> {
+        let block = |layer| -> Result<_> {
             let attention = MultiHeadAttention::new(width, heads, random)?;
+            let place = Place { layer, causal: false, tokens: context, grid: None };
+            let attention = config.attention.mixer(attention, place, random)?;
             let mlp = Mlp::new(width, hidden, activation, random);
             Ok(Block {
                 attention: Residual { norm: norm(), layer: attention, order },
@@ -225,7 +233,7 @@ impl Bert {
                 mlp: Residual { norm: norm(), layer: mlp, order },
             })
         };
-        let layers = (0..layers).map(|_| block()).collect::<Result<_>>()?;
+        let layers = (0..layers).map(block).collect::<Result<_>>()?;
         let mut head =
             || MaskedHead { dense: Linear::new(width, width, random), norm: norm(), bias: Array1::zeros(vocabulary) };
         Ok(Bert {

@@ -12,7 +12,7 @@ use ndarray::{ArcArray2, Array2};
 
 use crate::layer::join;
 use crate::layer::{
-    Layer, Memory, MultiHeadAttention, Parameters, Residual, Source, add, dropout, multi_head, residual,
+    Layer, Memory, Mixer, MultiHeadAttention, Parameters, Residual, Source, add, dropout, fourier, multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -20,8 +20,8 @@ use crate::{Error, Result};
 /// One layer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block<N, M> {
-    /// Attention of the sequence to itself.
-    pub attention: Residual<N, MultiHeadAttention>,
+    /// Attention of the sequence to itself, or what takes its place.
+    pub attention: Residual<N, Mixer>,
     /// Attention to another sequence, in the decoder of an encoder-decoder.
     pub cross: Option<Residual<N, MultiHeadAttention>>,
     /// What is done to each token by itself.
@@ -45,9 +45,17 @@ pub(crate) struct Encoded<'a> {
 /// What [`Block::backward`] needs.
 #[derive(Clone, Debug)]
 pub struct Saved<N, M> {
-    attention: residual::Saved<N, multi_head::Saved>,
+    attention: residual::Saved<N, Mixed>,
     cross: Option<residual::Saved<N, multi_head::Saved>>,
     mlp: residual::Saved<N, M>,
+}
+
+/// What the part saved in which tokens hear of each other.
+#[derive(Clone, Debug)]
+enum Mixed {
+    Attention(multi_head::Saved),
+    /// The sequences, and their lengths where they differ.
+    Fourier(usize, Option<Vec<usize>>),
 }
 
 /// What [`Block::backward`] gives back.
@@ -57,8 +65,8 @@ pub(crate) struct Gradients {
     pub dx: Array2<f32>,
     /// The gradient of the other sequence: [B·S, D].
     pub dmemory: Option<Array2<f32>>,
-    /// The gradient of a factor on each head's output: [B, H].
-    pub dgates: Array2<f32>,
+    /// The gradient of a factor on each head's output: [B, H], where there are heads.
+    pub dgates: Option<Array2<f32>>,
     /// The same for the heads of cross-attention.
     pub dcross_gates: Option<Array2<f32>>,
 }
@@ -88,7 +96,10 @@ impl<N: Layer, M: Layer> Block<N, M> {
         site: Site,
         probe: &mut Probe,
     ) -> Result<Array2<f32>> {
-        let x = self.attention.infer(x, |layer, x| probe.attend(site, layer, x, batch, source, attention))?;
+        let x = self.attention.infer(x, |layer, x| match layer {
+            Mixer::Attention(layer) => probe.attend(site, layer, x, batch, source, attention),
+            Mixer::Fourier => fourier::mix(x, batch, attention.lengths().as_deref()),
+        })?;
         let x = match (&self.cross, other) {
             (Some(cross), Some(Other { memory, attention })) => {
                 let site = Site { kind: Kind::Cross, ..site };
@@ -113,9 +124,16 @@ impl<N: Layer, M: Layer> Block<N, M> {
             Some(Dropout { probability, seed }) => attention.clone().dropout(probability, seed),
             None => attention.clone(),
         };
-        let (x, saved_attention) = self
-            .attention
-            .forward(x, dropout::at(drop, 0), |layer, x| layer.forward(x, None, batch, &with_dropout(attention, 1)))?;
+        let (x, saved_attention) = self.attention.forward(x, dropout::at(drop, 0), |layer, x| match layer {
+            Mixer::Attention(layer) => {
+                let (y, saved) = layer.forward(x, None, batch, &with_dropout(attention, 1))?;
+                Ok((y, Mixed::Attention(saved)))
+            }
+            Mixer::Fourier => {
+                let lengths = attention.lengths();
+                Ok((fourier::mix(x.view(), batch, lengths.as_deref())?, Mixed::Fourier(batch, lengths)))
+            }
+        })?;
         let (x, saved_cross) = match (&self.cross, other) {
             (Some(cross), Some(Encoded { memory, attention })) => {
                 let (x, saved) = cross.forward(&x, dropout::at(drop, 2), |layer, x| {
@@ -148,11 +166,18 @@ impl<N: Layer, M: Layer> Block<N, M> {
             })?,
             _ => dx,
         };
-        let mut dgates = Array2::zeros((0, 0));
+        let mut dgates = None;
         let dx = self.attention.backward(&saved.attention, dx, &mut grad.attention, |layer, saved, dy, grad| {
-            let gradients = layer.backward(saved, dy, grad)?;
-            dgates = gradients.dgates;
-            Ok(gradients.dx)
+            match (layer, saved, grad) {
+                (Mixer::Attention(layer), Mixed::Attention(saved), Mixer::Attention(grad)) => {
+                    let gradients = layer.backward(saved, dy, grad)?;
+                    dgates = Some(gradients.dgates);
+                    Ok(gradients.dx)
+                }
+                // The transform is its own backward pass.
+                (_, Mixed::Fourier(batch, lengths), _) => fourier::mix(dy, *batch, lengths.as_deref()),
+                _ => unreachable!("saved and gradient are of the same layer"),
+            }
         })?;
         Ok(Gradients { dx, dmemory, dgates, dcross_gates })
     }

@@ -13,8 +13,8 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
-    Activation, Embedding, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, dropout,
-    layer_norm, parameters,
+    Activation, Embedding, Family, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random,
+    Residual, dropout, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -40,6 +40,8 @@ pub struct Gpt2Config {
     pub epsilon: f32,
     /// Whether E also makes the predictions.
     pub tied: bool,
+    /// How tokens attend to those before them.
+    pub attention: Family,
 }
 
 impl Gpt2Config {
@@ -54,6 +56,7 @@ impl Gpt2Config {
             activation: Activation::GeluTanh,
             epsilon: 1e-5,
             tied: true,
+            attention: Family::Softmax,
         }
     }
 
@@ -104,11 +107,12 @@ impl Gpt2Config {
             activation: names::activation(config, "activation_function", "gelu_new")?,
             epsilon: config.float_or("layer_norm_epsilon", 1e-5)? as f32,
             tied: config.flag_or("tie_word_embeddings", true)?,
+            attention: names::family(config)?,
         })
     }
 
     fn write(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut config = serde_json::json!({
             "model_type": "gpt2",
             "architectures": ["GPT2LMHeadModel"],
             "vocab_size": self.vocabulary,
@@ -120,13 +124,15 @@ impl Gpt2Config {
             "activation_function": names::of_activation(self.activation),
             "layer_norm_epsilon": names::decimal(self.epsilon),
             "tie_word_embeddings": self.tied,
-        })
+        });
+        names::write_family(&mut config, self.attention);
+        config
     }
 
     /// The number of parameters, without making them.
     pub fn parameters(&self) -> u128 {
         let [v, t, d, l, f] = [self.vocabulary, self.context, self.width, self.layers, self.hidden].map(|x| x as u128);
-        let attention = 4 * d * d + 4 * d;
+        let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
         let mlp = 2 * d * f + d + f;
         let head = if self.tied { 0 } else { v * d };
         (v + t) * d + l * (attention + mlp + 4 * d) + 2 * d + head
@@ -186,22 +192,35 @@ impl Gpt2 {
     /// # Errors
     /// If the width does not divide by the number of heads.
     pub fn new(config: &Gpt2Config, random: &mut Random) -> Result<Self> {
-        let &Gpt2Config { vocabulary, context, width, layers, heads, hidden, activation, epsilon, tied } = config;
+        let &Gpt2Config {
+            vocabulary,
+            context,
+            width,
+            layers,
+            heads,
+            hidden,
+            activation,
+            epsilon,
+            tied,
+            attention: family,
+        } = config;
         let order = NormOrder::First;
         let small = 1.0 / (2.0 * layers as f32).sqrt();
         let shrink = |linear: Linear| Linear { weight: linear.weight * small, ..linear };
-        let mut block = || -> Result<_> {
+        let block = |layer| -> Result<_> {
             let mut attention = MultiHeadAttention::fused(width, heads, random)?;
             attention.output = shrink((*attention.output).clone()).into();
             let mut mlp = Mlp::new(width, hidden, activation, random);
             mlp.down = shrink(mlp.down);
+            let place = Place { layer, causal: true, tokens: context, grid: None };
+            let mixer = family.mixer(attention, place, random)?;
             Ok(Block {
-                attention: Residual { norm: LayerNorm::new(width, epsilon), layer: attention, order },
+                attention: Residual { norm: LayerNorm::new(width, epsilon), layer: mixer, order },
                 cross: None,
                 mlp: Residual { norm: LayerNorm::new(width, epsilon), layer: mlp, order },
             })
         };
-        let layers = (0..layers).map(|_| block()).collect::<Result<_>>()?;
+        let layers = (0..layers).map(block).collect::<Result<_>>()?;
         Ok(Gpt2 {
             config: *config,
             tokens: Embedding::new(vocabulary, width, random),
@@ -245,7 +264,7 @@ impl LanguageModel for Gpt2 {
     }
 
     fn attention(&self, layer: usize) -> Option<&MultiHeadAttention> {
-        self.layers.get(layer).map(|block| &block.attention.layer)
+        self.layers.get(layer).and_then(|block| block.attention.layer.attention())
     }
 
     fn infer(

@@ -14,8 +14,8 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
-    Activation, Embedding, GatedMlp, Layer, Linear, MultiHeadAttention, NormOrder, Projection, Random, Residual,
-    RmsNorm, parameters, rms_norm,
+    Activation, Embedding, Family, GatedMlp, Layer, Linear, MultiHeadAttention, NormOrder, Place, Projection, Random,
+    Residual, RmsNorm, parameters, rms_norm,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -51,6 +51,8 @@ pub struct LlamaConfig {
     pub attention_bias: bool,
     /// Whether the embedding also makes the predictions.
     pub tied: bool,
+    /// How tokens attend to those before them.
+    pub attention: Family,
 }
 
 impl LlamaConfig {
@@ -70,6 +72,7 @@ impl LlamaConfig {
             rope_scaling: RopeScaling::None,
             attention_bias: false,
             tied: false,
+            attention: Family::Softmax,
         }
     }
 
@@ -127,6 +130,7 @@ impl LlamaConfig {
             rope_scaling: scaling.as_ref().map_or(Ok(RopeScaling::None), read_scaling)?,
             attention_bias: config.flag_or("attention_bias", false)?,
             tied: config.flag_or("tie_word_embeddings", false)?,
+            attention: names::family(config)?,
         })
     }
 
@@ -148,6 +152,7 @@ impl LlamaConfig {
             "attention_bias": self.attention_bias,
             "tie_word_embeddings": self.tied,
         });
+        names::write_family(&mut config, self.attention);
         let scaling = match self.rope_scaling {
             RopeScaling::Linear(factor) => serde_json::json!({ "rope_type": "linear", "factor": factor }),
             RopeScaling::Llama3 { factor, low, high, trained } => serde_json::json!({
@@ -167,6 +172,7 @@ impl LlamaConfig {
                 .map(|x| x as u128);
         let bias = if self.attention_bias { (h + 2 * g) * dim + d } else { 0 };
         let attention = d * (h + 2 * g) * dim + h * dim * d + bias;
+        let attention = self.attention.parameters(attention, self.heads, self.head_dim);
         v * d * if self.tied { 1 } else { 2 } + l * (attention + 3 * d * f + 2 * d) + d
     }
 }
@@ -235,7 +241,7 @@ impl Llama {
             config;
         let rope = Rope::new(head_dim).base(config.rope_base).scaling(config.rope_scaling);
         let (rope, order) = (Arc::new(RopeTable::new(rope)), NormOrder::First);
-        let mut block = || -> Result<_> {
+        let block = |layer| -> Result<_> {
             let mut linear = |inputs, outputs| {
                 let linear = Linear::new(inputs, outputs, random);
                 if config.attention_bias { linear } else { linear.without_bias() }
@@ -244,8 +250,10 @@ impl Llama {
             let projection = Projection::Separate { q: inputs(heads), k: inputs(key_heads), v: inputs(key_heads) };
             let output = linear(heads * head_dim, width);
             let attention = MultiHeadAttention::from_parts(projection, output, heads, key_heads)?.with_rope(&rope);
+            let place = Place { layer, causal: true, tokens: config.context, grid: None };
+            let mixer = config.attention.mixer(attention, place, random)?;
             Ok(Block {
-                attention: Residual { norm: RmsNorm::new(width, epsilon), layer: attention, order },
+                attention: Residual { norm: RmsNorm::new(width, epsilon), layer: mixer, order },
                 cross: None,
                 mlp: Residual {
                     norm: RmsNorm::new(width, epsilon),
@@ -254,7 +262,7 @@ impl Llama {
                 },
             })
         };
-        let layers = (0..layers).map(|_| block()).collect::<Result<_>>()?;
+        let layers = (0..layers).map(block).collect::<Result<_>>()?;
         Ok(Llama {
             config: *config,
             tokens: Embedding::new(vocabulary, width, random),
@@ -297,7 +305,7 @@ impl LanguageModel for Llama {
     }
 
     fn attention(&self, layer: usize) -> Option<&MultiHeadAttention> {
-        self.layers.get(layer).map(|block| &block.attention.layer)
+        self.layers.get(layer).and_then(|block| block.attention.layer.attention())
     }
 
     fn infer(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::checkpoint::{Checkpoint, Config, Dtype, save_as};
-use crate::layer::{Activation, Parameters};
+use crate::layer::{Activation, Family, Parameters};
 
 /// How the names of a model's parameters become those of its checkpoint.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +75,21 @@ pub(super) fn activation(config: &Config, key: &str, default: &str) -> Result<Ac
         config.error(key, format!("one of {names}"), name)
     })
 }
+
+/// The kind of attention that a configuration names. Hugging Face knows no such key: without it there is softmax attention.
+pub(super) fn family(config: &Config) -> Result<Family> {
+    let name = config.text_or(FAMILY, "softmax")?;
+    name.parse().map_err(|error| config.error(FAMILY, format!("{error}"), name))
+}
+
+/// Adds it to a configuration, if it is not what all know.
+pub(super) fn write_family(config: &mut Value, family: Family) {
+    if family != Family::Softmax {
+        config[FAMILY] = family.to_string().into();
+    }
+}
+
+const FAMILY: &str = "attention_family";
 
 /// A number as it was meant: 1e-5 is 9.999999747378752e-6 as f64.
 pub(super) fn decimal(x: f32) -> f64 {

@@ -63,7 +63,7 @@ pub(super) fn backward<N: Layer, M: Layer>(
 ) -> Result<Array2<f32>> {
     for (layer, ((block, saved), grad)) in blocks.iter().zip(saved).zip(grads).enumerate().rev() {
         let gradients = block.backward(saved, dx, grad)?;
-        dgates.insert(Site { kind, layer }, gradients.dgates);
+        dgates.extend(gradients.dgates.map(|dgates| (Site { kind, layer }, dgates)));
         dx = gradients.dx;
     }
     Ok(dx)

@@ -15,8 +15,8 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
-    Activation, Embedding, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Projection, Random,
-    Residual, Source, dropout, expect, layer_norm, parameters,
+    Activation, Embedding, Family, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Place,
+    Projection, Random, Residual, Source, dropout, expect, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -48,6 +48,9 @@ pub struct TransformerConfig {
     pub epsilon: f32,
     /// Whether F also makes the predictions.
     pub tied: bool,
+    /// How tokens attend to each other: in the encoder, in the decoder to those before, and from one to the other, each as
+    /// far as the mathematics allows. Where it does not, it is softmax attention.
+    pub attention: Family,
     /// Where its cross-attention tells best what each token was made from, if that was measured.
     pub alignment: Option<Alignment>,
 }
@@ -77,6 +80,7 @@ impl TransformerConfig {
             order: NormOrder::Last,
             epsilon: 1e-5,
             tied: true,
+            attention: Family::Softmax,
             alignment: None,
         }
     }
@@ -111,6 +115,7 @@ impl TransformerConfig {
             order,
             epsilon: config.float_or("layer_norm_eps", 1e-5)? as f32,
             tied: config.flag_or("tie_word_embeddings", true)?,
+            attention: names::family(config)?,
             alignment: match config.index("alignment_layer")? {
                 Some(layer) => Some(Alignment { layer, head: config.index("alignment_head")? }),
                 None => None,
@@ -119,7 +124,7 @@ impl TransformerConfig {
     }
 
     fn write(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut config = serde_json::json!({
             "model_type": "transformer",
             "source_vocab_size": self.source_vocabulary,
             "target_vocab_size": self.target_vocabulary,
@@ -135,7 +140,9 @@ impl TransformerConfig {
             "tie_word_embeddings": self.tied,
             "alignment_layer": self.alignment.map(|alignment| alignment.layer),
             "alignment_head": self.alignment.and_then(|alignment| alignment.head),
-        })
+        });
+        names::write_family(&mut config, self.attention);
+        config
     }
 
     /// The number of parameters, without making them.
@@ -144,10 +151,13 @@ impl TransformerConfig {
         let [s, t, d, f, e, n] =
             [source_vocabulary, target_vocabulary, self.width, self.hidden, encoder_layers, decoder_layers]
                 .map(|x| x as u128);
-        let attention = 4 * d * d + 4 * d + 2 * d;
+        let head_dim = self.width / self.heads.max(1);
+        let attention = |family: Family| family.parameters(4 * d * d + 4 * d, self.heads, head_dim) + 2 * d;
+        let [encoder, decoder, cross] =
+            [self.attention, self.attention.of_decoder(), self.attention.across()].map(attention);
         let mlp = 2 * d * f + d + f + 2 * d;
         let embeddings = (s + t * if self.tied { 1 } else { 2 }) * d;
-        embeddings + e * (attention + mlp) + n * (2 * attention + mlp) + 4 * d
+        embeddings + e * (encoder + mlp) + n * (decoder + cross + mlp) + 4 * d
     }
 }
 
@@ -256,8 +266,9 @@ impl Transformer {
         let mut table = |entries| Embedding { weight: random.normal((entries, width), deviation) };
         let (source, target) = (table(config.source_vocabulary), table(config.target_vocabulary));
         let head = (!config.tied).then(|| table(config.target_vocabulary));
-        let mut stack =
-            |layers, cross| (0..layers).map(|_| new_block(config, cross, random)).collect::<Result<Vec<_>>>();
+        let mut stack = |layers, decoder| {
+            (0..layers).map(|layer| new_block(config, layer, decoder, random)).collect::<Result<Vec<_>>>()
+        };
         Ok(Transformer {
             config: *config,
             source,
@@ -322,7 +333,8 @@ impl Transformer {
         let memory = (self.decoder.iter().filter_map(|block| block.cross.as_ref()))
             .map(|cross| cross.layer.project_memory(memory, batch))
             .collect::<Result<_>>()?;
-        let cache = self.decoder.iter().map(|block| block.attention.layer.cache(batch, 0)).collect();
+        let attention = self.decoder.iter().filter_map(|block| block.attention.layer.attention());
+        let cache = attention.map(|attention| attention.cache(batch, 0)).collect();
         Ok(Writing { memory, lengths: source.lengths.to_vec(), cache })
     }
 
@@ -409,7 +421,7 @@ impl Transformer {
         let (mut dmemory, mut dgates) = (None, HeadGradients::default());
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
             let gradients = block.backward(saved, dx, &mut grad.decoder[layer])?;
-            dgates.insert(Site { kind: Kind::Decoder, layer }, gradients.dgates);
+            dgates.extend(gradients.dgates.map(|dgates| (Site { kind: Kind::Decoder, layer }, dgates)));
             dgates.extend(gradients.dcross_gates.map(|dgates| (Site { kind: Kind::Cross, layer }, dgates)));
             block::collect(&mut dmemory, gradients.dmemory)?;
             dx = gradients.dx;
@@ -442,15 +454,29 @@ fn reading(lengths: &[usize]) -> Attention {
     Attention::new().mask(Mask::padding(lengths))
 }
 
-fn new_block(config: &TransformerConfig, cross: bool, random: &mut Random) -> Result<Block<LayerNorm, Mlp>> {
-    let &TransformerConfig { width, heads, hidden, activation, order, epsilon, .. } = config;
+fn new_block(
+    config: &TransformerConfig,
+    layer: usize,
+    decoder: bool,
+    random: &mut Random,
+) -> Result<Block<LayerNorm, Mlp>> {
+    let &TransformerConfig { width, heads, hidden, activation, order, epsilon, context, attention: family, .. } =
+        config;
     let norm = || LayerNorm::new(width, epsilon);
-    let mut attention = || -> Result<_> {
+    let new = |random: &mut Random| {
         let (projection, output) = (Linear::xavier(width, 3 * width, random), Linear::xavier(width, width, random));
-        let layer = MultiHeadAttention::from_parts(Projection::Fused(projection), output, heads, heads)?;
-        Ok(Residual { norm: norm(), layer, order })
+        MultiHeadAttention::from_parts(Projection::Fused(projection), output, heads, heads)
     };
-    let (attention, cross) = (attention()?, cross.then(&mut attention).transpose()?);
+    let place = Place { layer, causal: decoder, tokens: context, grid: None };
+    let own = if decoder { family.of_decoder() } else { family };
+    let attention = new(random)?;
+    let attention = Residual { norm: norm(), layer: own.mixer(attention, place, random)?, order };
+    let cross = if decoder {
+        let cross = new(random)?;
+        Some(Residual { norm: norm(), layer: family.across().attention(cross, place, random)?, order })
+    } else {
+        None
+    };
     let mlp =
         Mlp { up: Linear::xavier(width, hidden, random), activation, down: Linear::xavier(hidden, width, random) };
     Ok(Block { attention, cross, mlp: Residual { norm: norm(), layer: mlp, order } })

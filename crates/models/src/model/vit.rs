@@ -3,7 +3,7 @@
 //! $$ x = [\,c \mid W\,\mathrm{patch}_1 + b \mid \dots \mid W\,\mathrm{patch}_N + b\,] + P, \qquad
 //!    x \leftarrow \mathrm{block}_l(x), \qquad \mathrm{logits} = \mathrm{norm}(x)_0\, V^\top + d $$
 //!
-//! c is a token of its own, which collects what the classes are told by.
+//! c is a token of its own, which collects what the classes are told by. Without it they are told by the mean of all patches.
 
 use foveal::{Attention, Dropout, Threads, matmul};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, s};
@@ -14,8 +14,8 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
-    Activation, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Random, Residual, dropout, layer_norm,
-    parameters,
+    Activation, Family, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, dropout,
+    layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -43,6 +43,10 @@ pub struct VitConfig {
     pub epsilon: f32,
     /// The classes it tells apart; 0 for a model without them.
     pub classes: usize,
+    /// Whether a token of its own collects what the classes are told by. Otherwise it is the mean of all patches.
+    pub class_token: bool,
+    /// How patches attend to each other.
+    pub attention: Family,
 }
 
 impl VitConfig {
@@ -59,6 +63,8 @@ impl VitConfig {
             activation: Activation::Gelu,
             epsilon: 1e-12,
             classes: 1000,
+            class_token: true,
+            attention: Family::Softmax,
         }
     }
 
@@ -86,12 +92,14 @@ impl VitConfig {
             activation: names::activation(config, "hidden_act", "gelu")?,
             epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
             classes,
+            class_token: config.flag_or("class_token", true)?,
+            attention: names::family(config)?,
         })
     }
 
     fn write(&self) -> serde_json::Value {
         let labels: serde_json::Map<_, _> = (0..self.classes).map(|i| (i.to_string(), i.to_string().into())).collect();
-        serde_json::json!({
+        let mut config = serde_json::json!({
             "model_type": "vit",
             "architectures": ["ViTForImageClassification"],
             "image_size": self.image,
@@ -104,7 +112,12 @@ impl VitConfig {
             "hidden_act": names::of_activation(self.activation),
             "layer_norm_eps": names::decimal(self.epsilon),
             "id2label": labels,
-        })
+        });
+        if !self.class_token {
+            config["class_token"] = false.into();
+        }
+        names::write_family(&mut config, self.attention);
+        config
     }
 
     /// The patches of a row, or of a column, of an image.
@@ -112,9 +125,14 @@ impl VitConfig {
         self.image / self.patch.max(1)
     }
 
-    /// The number of tokens: all patches, and one for the class.
+    /// The number of tokens: all patches, and one for the class if there is one.
     pub fn tokens(&self) -> usize {
-        1 + self.grid() * self.grid()
+        self.first_patch() + self.grid() * self.grid()
+    }
+
+    /// The number of the token that is the first patch.
+    pub fn first_patch(&self) -> usize {
+        usize::from(self.class_token)
     }
 
     /// The number of parameters, without making them.
@@ -122,9 +140,10 @@ impl VitConfig {
         let [p, c, d, l, f, t, k] =
             [self.patch, self.channels, self.width, self.layers, self.hidden, self.tokens(), self.classes]
                 .map(|x| x as u128);
-        let block = 4 * d * d + 4 * d + 2 * d * f + d + f + 4 * d;
+        let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
+        let block = attention + 2 * d * f + d + f + 4 * d;
         let classes = if k > 0 { k * d + k } else { 0 };
-        d * c * p * p + d + d + t * d + l * block + 2 * d + classes
+        d * c * p * p + d + self.first_patch() as u128 * d + t * d + l * block + 2 * d + classes
     }
 }
 
@@ -153,8 +172,8 @@ const NAMES: Names = Names {
 pub struct Vit {
     config: VitConfig,
     /// c: [1, 1, D]
-    pub class_token: Array3<f32>,
-    /// P: [1, 1 + patches, D]
+    pub class_token: Option<Array3<f32>>,
+    /// P: [1, tokens, D]
     pub positions: Array3<f32>,
     /// W and b.
     pub patches: Patches,
@@ -211,13 +230,17 @@ impl Vit {
     /// # Errors
     /// If the width does not divide by the number of heads, or the image by the patches.
     pub fn new(config: &VitConfig, random: &mut Random) -> Result<Self> {
-        let &VitConfig { patch, channels, width, layers, heads, hidden, activation, epsilon, classes, image } = config;
+        let &VitConfig { patch, channels, width, layers, heads, hidden, activation, epsilon, classes, image, .. } =
+            config;
         if patch == 0 || !image.is_multiple_of(patch) {
             return Err(Error::PatchSize { image, patch });
         }
         let order = NormOrder::First;
-        let mut block = || -> Result<_> {
+        let grid = (!config.class_token).then(|| config.grid());
+        let block = |layer| -> Result<_> {
             let attention = MultiHeadAttention::new(width, heads, random)?;
+            let place = Place { layer, causal: false, tokens: config.tokens(), grid };
+            let attention = config.attention.mixer(attention, place, random)?;
             Ok(Block {
                 attention: Residual { norm: LayerNorm::new(width, epsilon), layer: attention, order },
                 cross: None,
@@ -228,10 +251,10 @@ impl Vit {
                 },
             })
         };
-        let layers = (0..layers).map(|_| block()).collect::<Result<_>>()?;
+        let layers = (0..layers).map(block).collect::<Result<_>>()?;
         Ok(Vit {
             config: *config,
-            class_token: random.normal((1, 1, width), 0.02),
+            class_token: config.class_token.then(|| random.normal((1, 1, width), 0.02)),
             positions: random.normal((1, config.tokens(), width), 0.02),
             patches: Patches {
                 weight: random.normal((width, channels, patch, patch), 0.02),
@@ -285,7 +308,30 @@ impl Vit {
     /// # Errors
     /// [`Error::MissingPart`] if the model has no classes.
     pub fn classify(&self, hidden: &Array2<f32>) -> Result<Array2<f32>> {
-        self.classifier()?.forward(hidden.slice(s![..;self.config.tokens(), ..]))
+        self.classifier()?.forward(&self.collect(hidden))
+    }
+
+    /// What the classes are told by, from the rows of all tokens: [B, D].
+    fn collect<'a>(&self, rows: impl Into<ArrayView2<'a, f32>>) -> Array2<f32> {
+        let (rows, tokens) = (rows.into(), self.config.tokens());
+        if self.config.class_token {
+            return rows.slice(s![..;tokens, ..]).to_owned();
+        }
+        let (n, width) = rows.dim();
+        let images = rows.to_shape((n / tokens, tokens, width)).expect("whole images");
+        images.mean_axis(Axis(1)).expect("an image has a patch")
+    }
+
+    /// The gradient of the rows from that of what was collected: [B·tokens, D].
+    fn collect_backward(&self, dcollected: &Array2<f32>) -> Array2<f32> {
+        let ((batch, width), tokens) = (dcollected.dim(), self.config.tokens());
+        let mut drows = Array3::zeros((batch, tokens, width));
+        if self.config.class_token {
+            drows.index_axis_mut(Axis(1), 0).assign(dcollected);
+        } else {
+            drows += &(dcollected / tokens as f32).insert_axis(Axis(1));
+        }
+        drows.into_shape_with_order((batch * tokens, width)).expect("made in standard layout")
     }
 
     fn classifier(&self) -> Result<&Linear> {
@@ -308,9 +354,10 @@ impl Vit {
         dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
         let drop = dropout::at(dropout, 1);
         let (x, layers) = stack::forward(&self.layers, x.into_shared(), batch, &Attention::new(), drop)?;
-        // Only the class tokens are asked for.
-        let x = x.slice(s![..;self.config.tokens(), ..]).to_shared();
-        let (classes, norm) = Layer::forward(&self.norm, &x)?;
+        // With class tokens, only they are asked for.
+        let asked = if self.config.class_token { self.collect(&x).into_shared() } else { x };
+        let (normed, norm) = Layer::forward(&self.norm, &asked)?;
+        let classes = if self.config.class_token { normed } else { self.collect(&normed) };
         let logits = self.classifier()?.forward(&classes)?;
         Ok((logits, Saved { patches, batch, dropout, layers, norm, classes }))
     }
@@ -323,10 +370,11 @@ impl Vit {
         let mut dclassifier = grad.classifier.take().unwrap_or_else(|| Linear::new(0, 0, &mut Random::zeros()));
         let dclasses = self.classifier()?.backward(&saved.classes, dlogits, &mut dclassifier)?;
         grad.classifier = Some(dclassifier);
-        let dclasses = self.norm.backward(&saved.norm, &dclasses, &mut grad.norm)?;
-        let tokens = self.config.tokens();
-        let mut dx = Array2::zeros((saved.batch * tokens, self.config.width));
-        dx.slice_mut(s![..;tokens, ..]).assign(&dclasses);
+        let dx = if self.config.class_token {
+            self.collect_backward(&self.norm.backward(&saved.norm, &dclasses, &mut grad.norm)?)
+        } else {
+            self.norm.backward(&saved.norm, &self.collect_backward(&dclasses), &mut grad.norm)?
+        };
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
         dropout::at(saved.dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
@@ -348,25 +396,26 @@ impl Vit {
 
     /// Vectors for the class token and all patches: [B·(1 + patches), D].
     fn embed(&self, patches: &Array2<f32>, batch: usize) -> Result<Array2<f32>> {
-        let (tokens, width) = (self.config.tokens(), self.config.width);
+        let (tokens, first, width) = (self.config.tokens(), self.config.first_patch(), self.config.width);
         let mut projected = Array2::zeros((patches.nrows(), width));
         matmul(1.0, patches, self.patches.matrix().reversed_axes(), 0.0, &mut projected, Threads::Rayon)?;
         let mut x = Array3::zeros((batch, tokens, width));
-        x.slice_mut(s![.., 0..1, ..]).assign(&self.class_token);
-        let projected = projected.into_shape_with_order((batch, tokens - 1, width)).expect("made in standard layout");
-        x.slice_mut(s![.., 1.., ..]).assign(&(projected + &self.patches.bias));
+        self.class_token.iter().for_each(|token| x.slice_mut(s![.., ..1, ..]).assign(token));
+        let shape = (batch, tokens - first, width);
+        let projected = projected.into_shape_with_order(shape).expect("made in standard layout");
+        x.slice_mut(s![.., first.., ..]).assign(&(projected + &self.patches.bias));
         x += &self.positions;
         Ok(x.into_shape_with_order((batch * tokens, width)).expect("made in standard layout"))
     }
 
     fn embed_backward(&self, saved: &Saved, dx: &Array2<f32>, grad: &mut Self) -> Result<()> {
-        let (tokens, width) = (self.config.tokens(), self.config.width);
+        let (tokens, first, width) = (self.config.tokens(), self.config.first_patch(), self.config.width);
         let dx = dx.to_shape((saved.batch, tokens, width)).expect("as many rows as there were tokens");
         let dpositions = dx.sum_axis(Axis(0));
-        grad.class_token += &dpositions.slice(s![0..1, ..]);
+        grad.class_token.iter_mut().for_each(|token| *token += &dpositions.slice(s![..1, ..]));
         grad.positions += &dpositions;
-        grad.patches.bias += &dpositions.slice(s![1.., ..]).sum_axis(Axis(0));
-        let dpatches = dx.slice(s![.., 1.., ..]).as_standard_layout().into_owned();
+        grad.patches.bias += &dpositions.slice(s![first.., ..]).sum_axis(Axis(0));
+        let dpatches = dx.slice(s![.., first.., ..]).as_standard_layout().into_owned();
         let dpatches = dpatches.into_shape_with_order((saved.patches.nrows(), width)).expect("the same numbers");
         let shape = (width, saved.patches.ncols());
         let dweight = grad.patches.weight.view_mut().into_shape_with_order(shape).expect("made in standard layout");

@@ -1,9 +1,11 @@
 //! The arithmetic of one weight, from q·k to its share of the output.
 
-use ndarray::Array1;
+use foveal::reference::{self, Row, row};
+use ndarray::{Array1, s};
 
 use super::LayerTrace;
 use crate::Result;
+use crate::layer::Attending;
 
 /// Every step on the way to one weight and from it to the output, in f64:
 ///
@@ -15,7 +17,7 @@ pub struct Cell {
     pub product: f64,
     /// scale.
     pub scale: f64,
-    /// scale·q·k.
+    /// scale·q·k. In linear and additive attention the score itself, which comes about otherwise.
     pub scaled: f64,
     /// s: after softcap and bias; −∞ where a mask hides the key.
     pub score: f64,
@@ -39,7 +41,10 @@ impl LayerTrace {
     /// # Errors
     /// If there is no such sequence, head, query or key.
     pub fn cell(&self, sequence: usize, head: usize, i: usize, j: usize) -> Result<Cell> {
-        let row = foveal::reference::row(&self.attention, &self.q, &self.k, (sequence, head), i)?;
+        let row = match &self.attending {
+            Attending::Softmax(attention) => row(attention, &self.q, &self.k, (sequence, head), i)?,
+            _ => self.row(sequence, head, i)?,
+        };
         let limit = row.cells.len();
         let outside = foveal::Error::Range { what: "columns", start: j, end: j.saturating_add(1), limit };
         let cell = row.cells.get(j).ok_or(outside)?;
@@ -56,5 +61,22 @@ impl LayerTrace {
             weight: cell.weight,
             share,
         })
+    }
+
+    /// The same steps where the score is not scale·q·k: it is then what its weight says, s = ln w + lse.
+    fn row(&self, sequence: usize, head: usize, i: usize) -> Result<Row> {
+        let weights = self.tile(sequence, head, i..i.saturating_add(1), 0..self.keys())?;
+        let (lse, group) = (f64::from(self.lse[[sequence, head, i]]), self.heads() / self.k.dim().1);
+        let q = self.q.slice(s![sequence, head, i, ..]);
+        let cells = weights.iter().enumerate().map(|(j, &weight)| {
+            let product = f64::from(q.dot(&self.k.slice(s![sequence, head / group, j, ..])));
+            let (weight, score) = (f64::from(weight), f64::from(weight).ln() + lse);
+            reference::Cell { product, scaled: score, score, visible: weight > 0.0, exp: 0.0, weight }
+        });
+        let mut row = Row { scale: 1.0, max: f64::NEG_INFINITY, sum: 0.0, cells: cells.collect() };
+        row.max = row.cells.iter().fold(row.max, |max, cell| max.max(cell.score));
+        row.cells.iter_mut().filter(|cell| cell.visible).for_each(|cell| cell.exp = (cell.score - row.max).exp());
+        row.sum = row.cells.iter().map(|cell| cell.exp).sum();
+        Ok(row)
     }
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use foveal::{Attention, Pool, Threads, matmul};
+use foveal::{Pool, Threads, matmul};
 use ndarray::{ArcArray, Array1, Array2, Array3, ArrayView2, ArrayView4, Axis, Ix4, concatenate, s};
 
 use super::Kind;
 use crate::Result;
-use crate::layer::{Attended, Linear};
+use crate::layer::{Attended, Attending, Linear};
 
 /// What one attention layer attended to. The arrays are shared with the run that made them, not copied.
 #[derive(Clone, Debug)]
@@ -21,16 +21,16 @@ pub struct LayerTrace {
     pub v: ArcArray<f32, Ix4>,
     /// The log-sum-exp of every row of scores: [B, H, T].
     pub lse: Array3<f32>,
-    /// The options: mask, bias, scale.
-    pub attention: Attention,
+    /// The mechanism and its options: mask, bias, scale.
+    pub attending: Attending,
     /// W_o: [D, H·Dh].
     pub output: Arc<Linear>,
 }
 
 impl LayerTrace {
     pub(super) fn new(attended: Attended, output: Arc<Linear>) -> Self {
-        let Attended { q, k, v, forward, attention, .. } = attended;
-        LayerTrace { q, k, v, lse: forward.lse, attention, output }
+        let Attended { q, k, v, forward, attending, .. } = attended;
+        LayerTrace { q, k, v, lse: forward.lse, attending, output }
     }
 
     /// Runs that followed each other, as one. Self-attention has seen the keys of all of them; cross-attention has the same
@@ -53,7 +53,7 @@ impl LayerTrace {
             k,
             v,
             lse: concatenate(Axis(2), &lse).expect("runs of the same layer"),
-            attention: runs[0].attention.clone(),
+            attending: runs[0].attending.clone(),
             output: runs[0].output.clone(),
         }
     }
@@ -91,7 +91,7 @@ impl LayerTrace {
     /// # Errors
     /// If the rectangle does not lie within the matrix of that head.
     pub fn tile(&self, sequence: usize, head: usize, rows: Range<usize>, cols: Range<usize>) -> Result<Array2<f32>> {
-        Ok(self.attention.tile(&self.q, &self.k, &self.lse, (sequence, head), rows, cols)?)
+        Ok(self.attending.tile((self.q.view(), self.k.view(), self.lse.view()), (sequence, head), rows, cols)?)
     }
 
     /// The same, pooled to a picture of `pixels = (height, width)`. The matrix itself is never stored.
@@ -106,7 +106,8 @@ impl LayerTrace {
         pixels: (usize, usize),
         pool: Pool,
     ) -> Result<Array2<f32>> {
-        Ok(self.attention.map(&self.q, &self.k, &self.lse, (sequence, head), rows, cols, pixels, pool)?)
+        let known = (self.q.view(), self.k.view(), self.lse.view());
+        Ok(self.attending.map(known, (sequence, head), (rows, cols), pixels, pool)?)
     }
 
     /// What each key would add to the output if it had all the weight: f(xⱼ) = vⱼ·W_oʰ, [S, D]. The bias of W_o belongs to

@@ -51,7 +51,7 @@ fn of_language_models() {
         check_off(
             &gpt2,
             Head::new(Kind::Decoder, layer, head),
-            |model| &mut model.layers[layer].attention.layer,
+            |model| model.layers[layer].attention.layer.attention_mut().unwrap(),
             |model, probe| model.infer(&ids, 2, None, probe).unwrap(),
         );
     }
@@ -60,7 +60,7 @@ fn of_language_models() {
         check_off(
             &llama,
             Head::new(Kind::Decoder, layer, head),
-            |model| &mut model.layers[layer].attention.layer,
+            |model| model.layers[layer].attention.layer.attention_mut().unwrap(),
             |model, probe| {
                 // With a cache, where the heads are off in every run.
                 let mut cache = model.cache(1, 0);
@@ -77,14 +77,14 @@ fn of_encoders() {
     check_off(
         &bert,
         Head::new(Kind::Encoder, 1, 1),
-        |model| &mut model.layers[1].attention.layer,
+        |model| model.layers[1].attention.layer.attention_mut().unwrap(),
         |model, probe| model.embed(&Sentences::new(&sentences), probe).unwrap(),
     );
     let (vit, images): (Vit, _) = (load("vit"), Expected::of("vit").images("images"));
     check_off(
         &vit,
         Head::new(Kind::Encoder, 0, 2),
-        |model| &mut model.layers[0].attention.layer,
+        |model| model.layers[0].attention.layer.attention_mut().unwrap(),
         |model, probe| model.infer(&images, probe).unwrap(),
     );
 }
@@ -98,8 +98,18 @@ fn of_an_encoder_decoder() {
         let mut writing = model.start(source, memory.view()).unwrap();
         model.write(&[2, 7, 1], &mut writing, probe).unwrap()
     };
-    check_off(&model, Head::new(Kind::Encoder, 0, 0), |model| &mut model.encoder[0].attention.layer, run);
-    check_off(&model, Head::new(Kind::Decoder, 0, 1), |model| &mut model.decoder[0].attention.layer, run);
+    check_off(
+        &model,
+        Head::new(Kind::Encoder, 0, 0),
+        |model| model.encoder[0].attention.layer.attention_mut().unwrap(),
+        run,
+    );
+    check_off(
+        &model,
+        Head::new(Kind::Decoder, 0, 1),
+        |model| model.decoder[0].attention.layer.attention_mut().unwrap(),
+        run,
+    );
     check_off(&model, Head::new(Kind::Cross, 1, 2), |model| &mut model.decoder[1].cross.as_mut().unwrap().layer, run);
 }
 
@@ -109,7 +119,9 @@ fn all_heads_at_once() {
     let all = (0..2).flat_map(|layer| (0..3).map(move |head| Head::new(Kind::Decoder, layer, head)));
     let off = model.infer(&[3, 1, 4], 1, None, &mut Probe::default().without(all)).unwrap();
     let mut cut = model.clone();
-    cut.layers.iter_mut().for_each(|block| Arc::make_mut(&mut block.attention.layer.output).weight.fill(0.0));
+    cut.layers
+        .iter_mut()
+        .for_each(|block| Arc::make_mut(&mut block.attention.layer.attention_mut().unwrap().output).weight.fill(0.0));
     let cut = cut.infer(&[3, 1, 4], 1, None, &mut Probe::default()).unwrap();
     near("all heads off", &cut.mapv(f64::from), &off.mapv(f64::from), 1e-5);
 }

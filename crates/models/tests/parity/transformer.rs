@@ -81,8 +81,8 @@ fn selected_sequences() {
 
 fn attention(model: &Transformer, Site { kind, layer }: Site) -> &MultiHeadAttention {
     match kind {
-        Kind::Encoder => &model.encoder[layer].attention.layer,
-        Kind::Decoder => &model.decoder[layer].attention.layer,
+        Kind::Encoder => model.encoder[layer].attention.layer.attention().unwrap(),
+        Kind::Decoder => model.decoder[layer].attention.layer.attention().unwrap(),
         Kind::Cross => &model.decoder[layer].cross.as_ref().unwrap().layer,
     }
 }

@@ -30,6 +30,7 @@ fn gradients() {
     let layers = (&model.layers, &grad.layers);
     assert_eq!(of_heads.len(), 2);
     heads::check_gradients(&of_heads, |site| {
-        (&layers.0[site.layer].attention.layer, &layers.1[site.layer].attention.layer)
+        let at = site.layer;
+        (layers.0[at].attention.layer.attention().unwrap(), layers.1[at].attention.layer.attention().unwrap())
     });
 }

@@ -1,0 +1,242 @@
+//! The ways out of n²: sparse, linear and Fourier attention beside the exact one, by time, memory and error.
+
+use anyhow::{Result, bail};
+use foveal::{AdditiveAttention, Attention, BigBird, FeatureMap, LinearAttention, Mask, Pattern, Threads, fourier_mix};
+use foveal_models::layer::Random;
+use foveal_view::{Chart, Steps};
+use ndarray::{Array2, Array4, Axis};
+use serde_json::json;
+
+use super::knobs::{self, Knob};
+use super::number::{length, megabytes};
+use super::{Experiment, alone, clock};
+use crate::arguments::Lab;
+use crate::language::Language;
+use crate::report::Report;
+use crate::table::Table;
+
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "family",
+    title: ["The family of attention", "어텐션의 여러 종류"],
+    about: [
+        "Exact attention compares every token with every other. Longformer and BigBird leave most pairs out, \
+         linear attention and Performer replace the softmax by features that can be summed up once, and FNet mixes by a Fourier \
+         transform: their time grows about as n, not as n². What they give up is in the last table: \
+         how far their outputs are from exact attention.",
+        "정확한 어텐션은 모든 토큰을 서로 비교합니다. Longformer와 BigBird는 대부분의 쌍을 건너뛰고, \
+         선형 어텐션과 Performer는 소프트맥스를 한 번만 더하면 되는 특징으로 바꾸며, FNet은 푸리에 변환으로 토큰을 섞습니다. \
+         그래서 시간이 n²이 아니라 거의 n에 비례합니다. 그 대가는 마지막 표에 있습니다: 출력이 정확한 어텐션과 얼마나 다른지 보여 줍니다.",
+    ],
+    knobs: &[Knob::Tokens, Knob::Dims, Knob::Seed],
+    run,
+};
+
+/// One of the family: its name, and the longest input that it is tried on.
+struct Member {
+    name: &'static str,
+    most: usize,
+    run: fn(&Inputs) -> Result<Array4<f32>>,
+}
+
+const MEMBERS: [Member; 8] = [
+    Member { name: "exact", most: MOST, run: |inputs| attend(&Attention::new(), inputs) },
+    Member {
+        name: "additive",
+        most: 2048,
+        run: |inputs| {
+            let weight = Array2::from_elem((1, inputs.dim()), 1.0 / (inputs.dim() as f32).sqrt());
+            Ok(AdditiveAttention::new(weight).forward(&inputs.q, &inputs.k, &inputs.v)?.out)
+        },
+    },
+    Member { name: "Longformer", most: MOST, run: |inputs| sparse(Pattern::longformer(WINDOW, 1, &[0])?, inputs) },
+    Member {
+        name: "BigBird",
+        most: MOST,
+        run: |inputs| {
+            sparse(Pattern::big_bird(inputs.tokens(), BigBird { block: BLOCK, ..BigBird::default() })?, inputs)
+        },
+    },
+    Member {
+        name: "strided",
+        most: MOST,
+        run: |inputs| sparse(Pattern::fixed((inputs.tokens() as f64).sqrt() as usize, 1)?, inputs),
+    },
+    Member { name: "linear", most: MOST, run: |inputs| linear(FeatureMap::Elu, inputs) },
+    Member {
+        name: "Performer",
+        most: MOST,
+        run: |inputs| linear(FeatureMap::favor(inputs.dim(), FEATURES, 1)?, inputs),
+    },
+    Member {
+        name: "FNet",
+        most: MOST,
+        run: |inputs| {
+            let mixed = fourier_mix(inputs.v.index_axis(Axis(0), 0), Threads::default());
+            Ok(mixed.insert_axis(Axis(0)))
+        },
+    },
+];
+
+const MOST: usize = 65_536;
+/// Keys to each side in Longformer.
+const WINDOW: usize = 128;
+/// Tokens of a block in BigBird, which sees eight of them.
+const BLOCK: usize = 32;
+/// Random features of the Performer.
+const FEATURES: usize = 256;
+/// How much of a token is that of the one before: neighbours are alike, as in a text.
+const MEMORY: f32 = 0.95;
+
+/// One head of n tokens: [1, 1, n, d] each.
+struct Inputs {
+    q: Array4<f32>,
+    k: Array4<f32>,
+    v: Array4<f32>,
+}
+
+impl Inputs {
+    fn new(tokens: usize, dim: usize, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut x: Array2<f32> = random.normal((tokens, dim), 1.0);
+        for i in 1..tokens {
+            let (before, mut row) = x.multi_slice_mut((ndarray::s![i - 1, ..], ndarray::s![i, ..]));
+            row.zip_mut_with(&before, |x, before| *x = (1.0 - MEMORY * MEMORY).sqrt() * *x + MEMORY * before);
+        }
+        let head = |x: Array2<f32>| x.insert_axis(Axis(0)).insert_axis(Axis(0));
+        Inputs { q: head(x.clone()), k: head(x), v: head(random.normal((tokens, dim), 1.0)) }
+    }
+
+    fn tokens(&self) -> usize {
+        self.q.dim().2
+    }
+
+    fn dim(&self) -> usize {
+        self.q.dim().3
+    }
+}
+
+fn attend(attention: &Attention, inputs: &Inputs) -> Result<Array4<f32>> {
+    Ok(attention.forward(&inputs.q, &inputs.k, &inputs.v)?.out)
+}
+
+fn sparse(pattern: Pattern, inputs: &Inputs) -> Result<Array4<f32>> {
+    attend(&Attention::new().mask(Mask::pattern(pattern)), inputs)
+}
+
+fn linear(features: FeatureMap, inputs: &Inputs) -> Result<Array4<f32>> {
+    Ok(LinearAttention::new(features).forward(&inputs.q, &inputs.k, &inputs.v)?.out)
+}
+
+/// |got − exact| / |exact|
+fn error(got: &Array4<f32>, exact: &Array4<f32>) -> f64 {
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let difference: f64 = got.iter().zip(exact).map(|(got, exact)| square(got - exact)).sum();
+    (difference / exact.iter().map(|x| square(*x)).sum::<f64>()).sqrt()
+}
+
+/// What was measured of a member at one length.
+struct Measured {
+    tokens: usize,
+    seconds: f64,
+    bytes: Option<u64>,
+    error: f64,
+}
+
+fn run(lab: &Lab, language: Language) -> Result<Report> {
+    let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[512, 1024, 2048, 4096, 8192], 512..=MOST)?;
+    let dim = knobs::one(Knob::Dims, &lab.dims, 64, 8..=256)?;
+    let seed = lab.seed.unwrap_or(1);
+    if let Some(way) = &lab.alone {
+        let Some(member) = MEMBERS.iter().find(|member| member.name == way) else { bail!("there is no {way}") };
+        return alone::count(|real| Inputs::new(if real { lengths[0] } else { 512 }, dim, seed), member.run);
+    }
+    if lengths.len() < 2 {
+        bail!("--tokens takes two numbers at least here, to see how the time grows: --tokens 1024,2048");
+    }
+    let measured = measure(&lengths, dim, seed)?;
+    let exponents: Vec<f64> = (measured.iter())
+        .map(|rows| {
+            let (lengths, times): (Vec<_>, Vec<_>) = rows.iter().map(|row| (row.tokens, row.seconds)).unzip();
+            clock::exponent(&lengths, &times)
+        })
+        .collect();
+    Ok(report(&lengths, dim, seed, &measured, &exponents, language))
+}
+
+/// All members that go up to each length.
+fn measure(lengths: &[usize], dim: usize, seed: u64) -> Result<Vec<Vec<Measured>>> {
+    let inputs: Vec<Inputs> = lengths.iter().map(|&tokens| Inputs::new(tokens, dim, seed)).collect();
+    let runs: Vec<(usize, &Inputs)> = (inputs.iter())
+        .flat_map(|inputs| (0..MEMBERS.len()).map(move |member| (member, inputs)))
+        .filter(|(member, inputs)| inputs.tokens() <= MEMBERS[*member].most)
+        .collect();
+    let mut works: Vec<clock::Work> = Vec::new();
+    for &(member, inputs) in &runs {
+        works.push(Box::new(move || (MEMBERS[member].run)(inputs).map(drop)));
+    }
+    let times = clock::fastest(&mut works)?;
+    let mut all: Vec<Vec<Measured>> = MEMBERS.iter().map(|_| Vec::new()).collect();
+    let mut exact = None;
+    for ((member, inputs), seconds) in runs.into_iter().zip(times) {
+        let (out, tokens) = ((MEMBERS[member].run)(inputs)?, inputs.tokens());
+        if member == 0 {
+            exact = Some(out.clone());
+        }
+        let error = exact.as_ref().map_or(0.0, |exact| error(&out, exact));
+        let bytes = alone::measured(EXPERIMENT.name, MEMBERS[member].name, tokens, dim, seed);
+        all[member].push(Measured { tokens, seconds, bytes, error });
+    }
+    Ok(all)
+}
+
+fn report(
+    lengths: &[usize],
+    dim: usize,
+    seed: u64,
+    measured: &[Vec<Measured>],
+    exponents: &[f64],
+    language: Language,
+) -> Report {
+    let ko = |english, korean| language.of(english, korean);
+    let head =
+        || [ko("tokens", "토큰").to_owned()].into_iter().chain(MEMBERS.iter().map(|member| member.name.to_owned()));
+    let table = |title: &str, cell: &dyn Fn(&Measured) -> String| {
+        let mut table = Table::new(head()).title(title);
+        for &tokens in lengths {
+            let row = measured.iter().map(|rows| rows.iter().find(|row| row.tokens == tokens));
+            let cells = row.map(|row| row.map_or_else(|| "–".to_owned(), cell));
+            table.row([length(tokens)].into_iter().chain(cells));
+        }
+        table
+    };
+    let mut time = table(ko("Milliseconds", "밀리초"), &|row| format!("{:.2}", 1e3 * row.seconds));
+    let growth = exponents.iter().map(|exponent| format!("n^{exponent:.2}"));
+    time.row([ko("growth", "증가").to_owned()].into_iter().chain(growth));
+    let memory = table(ko("Megabytes beyond q, k and v", "q, k, v를 뺀 메모리(MB)"), &|row| {
+        row.bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64))
+    });
+    let error = table(
+        ko("Distance from exact attention, as a part of its size", "정확한 어텐션과의 거리(크기에 대한 비율)"),
+        &|row| if row.error == 0.0 { "0".into() } else { format!("{:.2}", row.error) },
+    );
+    let chart = Chart::new(ko("tokens", "토큰"), ko("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
+    let chart = MEMBERS.iter().zip(measured).zip(exponents).fold(chart, |chart, ((member, rows), exponent)| {
+        let points = rows.iter().map(|row| (row.tokens as f64, 1e3 * row.seconds));
+        chart.series(format!("{}: n^{exponent:.2}", member.name), points.collect::<Vec<_>>())
+    });
+    let scene = chart
+        .title(ko("Time by length", "길이에 따른 시간"))
+        .note(format!("d = {dim}, ±{WINDOW}, {FEATURES} {}", ko("features", "특징")))
+        .language(language.into());
+    let figures = MEMBERS.iter().zip(measured).zip(exponents).map(|((member, rows), exponent)| {
+        let rows = rows.iter().map(|row| {
+            json!({ "tokens": row.tokens, "milliseconds": 1e3 * row.seconds, "bytes": row.bytes, "error": row.error })
+        });
+        json!({ "name": member.name, "exponent": exponent, "measured": rows.collect::<Vec<_>>() })
+    });
+    let figures = json!({
+        "seed": seed, "dim": dim, "window": WINDOW, "block": BLOCK, "features": FEATURES,
+        "members": figures.collect::<Vec<_>>(),
+    });
+    Report { tables: vec![time, memory, error], scenes: vec![scene.into()], figures, ..Report::default() }
+}

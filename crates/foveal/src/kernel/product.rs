@@ -1,0 +1,227 @@
+//! The product of large matrices: C\[m, n\] = A\[m, k\] · B\[k, n\].
+//!
+//! Both are copied into the order in which the registers take them: A in groups of 12 rows, B in panels of two vectors of
+//! columns. What is used often lies where it is quickly had:
+//!
+//! ```text
+//! for each block of k:
+//!   for each block of rows:
+//!     A[rows, k] in groups                                                       [`Grouped`]
+//!     B[k, columns] in panels                                                    [`Product`]
+//!     for each STRIP rows:
+//!       for each STEP of k:                A[strip, step] is read from L2
+//!         for each panel of B:             step × 2 vectors stay in L1
+//!           for each 12 rows:              C[12, panel] in registers  += A·B
+//!       C[strip, columns]                  was kept in L2, and is written once
+//! ```
+//! Which rows and columns belong to a task does not change any chain of additions, so results do not depend on it.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use ndarray::{ArrayView2, Axis, Ix2, RawArrayViewMut};
+
+use super::gemm::{Groups, MAX_ROWS, Out, PANEL, Right, Store};
+use super::matrix::Matrix;
+use super::simd::Simd;
+use super::{Kernel, pack};
+use crate::scratch::LINE;
+
+/// Values of k that a panel of B has: with two vectors of 16, two thirds of an L1 cache.
+const STEP: usize = 256;
+/// Rows of C that are kept until they are done: whole groups of every instruction set.
+pub const STRIP: usize = 192;
+/// Columns of a task at most.
+pub const COLUMNS: usize = 384;
+/// A block of k, and of rows, for which A is copied at a time.
+const DEPTH: usize = 1024;
+pub const HEIGHT: usize = 16 * STRIP;
+/// Values of C that lie in L2 and may well be added to several times, so that A can be copied in pieces that lie there too.
+const SMALL: usize = 1 << 17;
+
+/// The block of k for a C of so many values.
+pub fn depth(values: usize) -> usize {
+    if values <= SMALL { STEP } else { DEPTH }
+}
+
+/// The direction in which a matrix lies.
+#[derive(Clone, Copy)]
+enum Lying<'a> {
+    Rows(Matrix<'a>),
+    /// The transposed matrix, whose rows are contiguous.
+    Columns(Matrix<'a>),
+}
+
+impl<'a> Lying<'a> {
+    fn new(x: ArrayView2<'a, f32>) -> Self {
+        let matrix = |x: ArrayView2<'a, f32>| Matrix::new(&x.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
+        let some = !x.is_empty();
+        match some && matrix(x).row(0).is_none() && matrix(x.reversed_axes()).row(0).is_some() {
+            true => Lying::Columns(matrix(x.reversed_axes())),
+            false => Lying::Rows(matrix(x)),
+        }
+    }
+}
+
+/// Copies a strip of A into groups.
+pub struct Grouped<'a> {
+    pub a: ArrayView2<'a, f32>,
+    /// As many values as [`Grouped::strip`] says.
+    pub out: &'a mut [f32],
+}
+
+impl Grouped<'_> {
+    /// The values of a strip with so many columns, on any instruction set: a vector for every 12 rows of AVX-512, and less
+    /// for others.
+    pub fn strip(depth: usize) -> usize {
+        STRIP / MAX_ROWS * depth * LINE
+    }
+}
+
+impl Kernel for Grouped<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        match Lying::new(self.a) {
+            Lying::Rows(a) => pack::groups(simd, a, self.out),
+            Lying::Columns(a) => pack::groups_of_columns(simd, a, self.out),
+        }
+    }
+}
+
+/// C, of which every task writes a part of its own. It may hold nothing yet.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    ptr: *mut f32,
+    dim: (usize, usize),
+    strides: (isize, isize),
+    array: PhantomData<&'a mut f32>,
+}
+
+// SAFETY: a `Target` is an exclusive borrow whose only access, `write`, leaves it to the caller that no value is accessed by
+// two threads at once.
+unsafe impl Send for Target<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Target<'_> {}
+
+/// What becomes of a product.
+#[derive(Clone, Copy)]
+pub enum End<'a> {
+    /// It takes the place of what was there.
+    Set,
+    /// As many times the old C are added.
+    Old(f32),
+    /// This row is added to each.
+    Bias(&'a [f32]),
+}
+
+impl Target<'_> {
+    /// # Safety
+    /// The array is exclusively the caller's for as long as the target lives, and holds values unless it is first written with
+    /// [`End::Set`] or [`End::Bias`].
+    pub unsafe fn new(mut array: RawArrayViewMut<f32, Ix2>) -> Self {
+        let strides = (array.strides()[0], array.strides()[1]);
+        Target { ptr: array.as_mut_ptr(), dim: array.dim(), strides, array: PhantomData }
+    }
+
+    /// # Safety
+    /// No other thread accesses these values at the same time.
+    #[inline(always)]
+    unsafe fn write(&self, i: usize, columns: Range<usize>, values: &[f32], end: End) {
+        assert!(i < self.dim.0 && columns.end <= self.dim.1 && columns.len() == values.len());
+        // SAFETY: the values lie within the array (asserted), and are ours alone.
+        unsafe {
+            let row = self.ptr.offset(i as isize * self.strides.0 + columns.start as isize * self.strides.1);
+            // The strides of axes with at most one entry carry no meaning.
+            if self.strides.1 == 1 || columns.len() == 1 {
+                Self::write_row(row, |j| j, columns, values, end);
+            } else {
+                let step = self.strides.1;
+                Self::write_row(row, |j| j * step, columns, values, end);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `write`; `place` says where the values lie.
+    #[inline(always)]
+    unsafe fn write_row(
+        row: *mut f32,
+        place: impl Fn(isize) -> isize,
+        columns: Range<usize>,
+        values: &[f32],
+        end: End,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            let at = |j: usize| row.offset(place(j as isize));
+            match end {
+                End::Set => values.iter().enumerate().for_each(|(j, new)| at(j).write(*new)),
+                End::Old(beta) => values.iter().enumerate().for_each(|(j, new)| at(j).write(new + beta * *at(j))),
+                End::Bias(bias) => {
+                    let bias = &bias[columns];
+                    values.iter().zip(bias).enumerate().for_each(|(j, (new, bias))| at(j).write(new + bias));
+                }
+            }
+        }
+    }
+}
+
+/// Some columns of alpha·A·B, and what becomes of them.
+pub struct Product<'a> {
+    pub alpha: f32,
+    /// A in groups, strip by strip: [rows, depth].
+    pub a: &'a [f32],
+    /// [depth, columns]
+    pub b: ArrayView2<'a, f32>,
+    /// Of the target.
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+    pub target: Target<'a>,
+    pub end: End<'a>,
+    /// As many values as [`Product::memory`] says.
+    pub memory: [&'a mut [f32]; 2],
+}
+
+impl Product<'_> {
+    /// What a task of so many columns keeps of B and of C, on any instruction set.
+    pub fn memory(depth: usize, columns: usize) -> [usize; 2] {
+        let width = columns.next_multiple_of(PANEL * LINE);
+        [depth * width, STRIP * width]
+    }
+}
+
+impl Kernel for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Product { alpha, a, b, rows, columns, target, end, memory } = self;
+        let (depth, vectors) = (b.dim().0, columns.len().div_ceil(S::LANES));
+        let width = vectors * S::LANES;
+        let [right, out] = memory;
+        let packed = match Lying::new(b) {
+            Lying::Rows(b) => pack::rows::<S>(b, 0..depth, alpha, right),
+            Lying::Columns(b) => pack::columns(simd, b, 0..columns.len(), alpha, right),
+        };
+        for first in (0..rows.len()).step_by(STRIP) {
+            let strip = first..(first + STRIP).min(rows.len());
+            if depth == 0 {
+                out.fill(0.0);
+            }
+            for start in (0..depth).step_by(STEP) {
+                let step = (depth - start).min(STEP);
+                let strip_of_a = &a[first / STRIP * Grouped::strip(depth)..];
+                let a = Groups { data: &strip_of_a[start * S::LANES..], group: depth * S::LANES };
+                let b = Right { data: &packed.data[start * packed.step..], ..packed };
+                let store = if start == 0 { Store::Set } else { Store::Add };
+                simd.gemm_groups((strip.len(), vectors, step), a, b, Out { data: out, row: width }, store);
+            }
+            for (i, row) in strip.zip(out.chunks_exact(width)) {
+                // SAFETY: these columns belong to this task alone.
+                unsafe { target.write(rows.start + i, columns.clone(), &row[..columns.len()], end) };
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The part of a block in which tokens hear of each other.
+
+use ndarray::{ArrayViewD, ArrayViewMutD};
+
+use super::{Family, MultiHeadAttention, Parameters};
+
+/// Attention of any kind, or a Fourier transform.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mixer {
+    /// Attention.
+    Attention(MultiHeadAttention),
+    /// FNet's transform, which learns nothing.
+    Fourier,
+}
+
+impl From<MultiHeadAttention> for Mixer {
+    fn from(attention: MultiHeadAttention) -> Self {
+        Mixer::Attention(attention)
+    }
+}
+
+impl Mixer {
+    /// The attention, if it is one.
+    pub fn attention(&self) -> Option<&MultiHeadAttention> {
+        match self {
+            Mixer::Attention(attention) => Some(attention),
+            Mixer::Fourier => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn attention_mut(&mut self) -> Option<&mut MultiHeadAttention> {
+        match self {
+            Mixer::Attention(attention) => Some(attention),
+            Mixer::Fourier => None,
+        }
+    }
+
+    /// The kind.
+    pub fn family(&self) -> Family {
+        self.attention().map_or(Family::Fourier, |attention| attention.mechanism.family())
+    }
+}
+
+impl Parameters for Mixer {
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        self.attention().into_iter().for_each(|attention| attention.visit(prefix, f));
+    }
+
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        self.attention_mut().into_iter().for_each(|attention| attention.visit_mut(prefix, f));
+    }
+}
