@@ -26,6 +26,7 @@ use clap::Parser;
 use output::Output;
 
 fn main() -> ExitCode {
+    foveal::keep_memory();
     let arguments = Arguments::parse();
     let output = Output::new(&arguments.common);
     let done = match arguments.command {

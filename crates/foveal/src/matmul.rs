@@ -248,8 +248,10 @@ impl Large<'_> {
     /// The blocks of k, and what becomes of the product of each. Without terms, sums are 0.
     fn depths(&self) -> Vec<(Range<usize>, End<'_>)> {
         let ((m, k), n) = (self.a.dim(), self.b.dim().1);
-        let depths: Vec<Range<usize>> = blocks(k, product::depth(m * n)).collect();
-        let depths = if k == 0 { [0..0].to_vec() } else { depths };
+        let mut depths: Vec<Range<usize>> = blocks(k, product::depth(m * n)).collect();
+        if depths.is_empty() {
+            depths.push(0..0);
+        }
         depths
             .into_iter()
             .map(|depth| (depth.clone(), if depth.start == 0 { self.end } else { End::Old(1.0) }))

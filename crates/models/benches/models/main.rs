@@ -10,6 +10,7 @@ use foveal_models::generate::{Choice, Session, Writing};
 use foveal_models::{Checkpoint, Model, Tokenizer};
 
 fn main() -> works::Result<()> {
+    foveal::keep_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--worker", ..] => worker::serve(),
