@@ -8,14 +8,14 @@ use super::{Family, MultiHeadAttention, Parameters};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mixer {
     /// Attention.
-    Attention(MultiHeadAttention),
+    Attention(Box<MultiHeadAttention>),
     /// FNet's transform, which learns nothing.
     Fourier,
 }
 
 impl From<MultiHeadAttention> for Mixer {
     fn from(attention: MultiHeadAttention) -> Self {
-        Mixer::Attention(attention)
+        Mixer::Attention(Box::new(attention))
     }
 }
 

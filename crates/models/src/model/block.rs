@@ -53,7 +53,7 @@ pub struct Saved<N, M> {
 /// What the part saved in which tokens hear of each other.
 #[derive(Clone, Debug)]
 enum Mixed {
-    Attention(multi_head::Saved),
+    Attention(Box<multi_head::Saved>),
     /// The sequences, and their lengths where they differ.
     Fourier(usize, Option<Vec<usize>>),
 }
@@ -127,7 +127,7 @@ impl<N: Layer, M: Layer> Block<N, M> {
         let (x, saved_attention) = self.attention.forward(x, dropout::at(drop, 0), |layer, x| match layer {
             Mixer::Attention(layer) => {
                 let (y, saved) = layer.forward(x, None, batch, &with_dropout(attention, 1))?;
-                Ok((y, Mixed::Attention(saved)))
+                Ok((y, Mixed::Attention(Box::new(saved))))
             }
             Mixer::Fourier => {
                 let lengths = attention.lengths();
