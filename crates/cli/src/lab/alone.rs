@@ -20,10 +20,10 @@ pub fn measured(experiment: &str, way: &str, tokens: usize, dim: usize, seed: u6
 
 /// What that process does: `work` with small inputs first, so that threads are started and code is loaded before the count
 /// begins, and then with those that count. What it gives back is kept until the end.
-pub fn count<I, O>(inputs: impl Fn(bool) -> I, work: impl Fn(&I) -> Result<O>) -> Result<Report> {
+pub fn count<I, O>(inputs: impl Fn(bool) -> Result<I>, work: impl Fn(&I) -> Result<O>) -> Result<Report> {
     rayon::broadcast(|_| ());
-    work(&inputs(false))?;
-    let inputs = inputs(true);
+    work(&inputs(false)?)?;
+    let inputs = inputs(true)?;
     let before = field("/proc/self/status", "VmRSS:");
     let out = work(&inputs)?;
     let peak = field("/proc/self/status", "VmHWM:");

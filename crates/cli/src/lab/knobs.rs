@@ -50,8 +50,8 @@ pub fn check(lab: &Lab, experiment: &Experiment) -> Result<()> {
             false => bail!("{knob} changes nothing in {}; it takes {}", experiment.name, known.join(", ")),
         }
     }
-    if lab.alone.is_some() && experiment.name != "memory" {
-        bail!("--alone belongs to memory; leave it out");
+    if lab.alone.is_some() && !["memory", "family"].contains(&experiment.name) {
+        bail!("--alone belongs to memory and family; leave it out");
     }
     Ok(())
 }

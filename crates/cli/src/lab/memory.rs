@@ -39,7 +39,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let dim = knobs::one(Knob::Dims, &lab.dims, 64, 1..=256)?;
     let seed = lab.seed.unwrap_or(1);
     if let Some(way) = &lab.alone {
-        let inputs = |real: bool| inputs(if real { lengths[0] } else { 64 }, dim, seed);
+        let inputs = |real: bool| Ok(inputs(if real { lengths[0] } else { 64 }, dim, seed));
         return match way.as_str() {
             "naive" => alone::count(inputs, |[q, k, v]| naive(q, k, v)),
             "flash" => alone::count(inputs, |[q, k, v]| flash(q, k, v)),

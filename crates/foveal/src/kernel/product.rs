@@ -35,7 +35,7 @@ pub const STRIP: usize = 192;
 pub const COLUMNS: usize = 384;
 /// A block of k, and of rows, for which A is copied at a time.
 const DEPTH: usize = 1024;
-pub const HEIGHT: usize = 16 * STRIP;
+pub const HEIGHT: usize = 8 * STRIP;
 /// Values of C that lie in L2 and may well be added to several times, so that A can be copied in pieces that lie there too.
 const SMALL: usize = 1 << 17;
 
