@@ -1,6 +1,7 @@
 use ndarray::{Array4, ArrayView4, Axis, s};
 
 use crate::Error;
+use crate::memory::large_pages;
 use crate::shape::{check_range, expect};
 
 /// Keys and values of all tokens so far, for generating one token after another.
@@ -35,11 +36,7 @@ impl KvCache {
 
     /// The same with room for `capacity` tokens, so that appending up to there allocates nothing.
     pub fn with_capacity(batch: usize, heads: usize, dim: usize, value_dim: usize, capacity: usize) -> Self {
-        KvCache {
-            k: Array4::zeros((batch, heads, capacity, dim)),
-            v: Array4::zeros((batch, heads, capacity, value_dim)),
-            len: 0,
-        }
+        KvCache { k: empty((batch, heads, capacity, dim)), v: empty((batch, heads, capacity, value_dim)), len: 0 }
     }
 
     /// The number of tokens in it.
@@ -108,9 +105,16 @@ impl KvCache {
     }
 }
 
+/// Room for tokens, which will be read again with each one that comes.
+fn empty(dim: (usize, usize, usize, usize)) -> Array4<f32> {
+    let room = Array4::zeros(dim);
+    room.as_slice().into_iter().for_each(large_pages);
+    room
+}
+
 fn grown(old: ArrayView4<f32>, capacity: usize) -> Array4<f32> {
     let (batch, heads, len, dim) = old.dim();
-    let mut new = Array4::zeros((batch, heads, capacity, dim));
+    let mut new = empty((batch, heads, capacity, dim));
     new.slice_mut(s![.., .., ..len, ..]).assign(&old);
     new
 }

@@ -107,7 +107,7 @@ pub use linear::{Favor, FeatureMap, LinearAttention, LinearState};
 pub use luong::{LuongAttention, LuongGradients};
 pub use mask::{Align, Mask};
 pub use matmul::{affine, matmul};
-pub use memory::keep_memory;
+pub use memory::{keep_memory, large_pages};
 pub use pattern::{BigBird, Pattern};
 pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};
 pub use scratch::Scratch;

@@ -331,15 +331,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(source),
-            Error::Engine(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+/// The message says all: no cause is given beside it, which programs that print the whole chain would print twice.
+impl std::error::Error for Error {}
 
 impl From<foveal::Error> for Error {
     fn from(error: foveal::Error) -> Self {

@@ -33,8 +33,11 @@ pub struct ReadBandwidth {
 
 impl ReadBandwidth {
     pub fn new(bytes: usize) -> Self {
-        // Not zeroed memory from the system: its pages would all be the one page of zeros.
-        ReadBandwidth { buffer: vec![1.0; bytes / size_of::<f32>()] }
+        let mut buffer = vec![0.0; bytes / size_of::<f32>()];
+        foveal::large_pages(&buffer);
+        // Written to, as all pages of zeros from the system would be the one page of zeros.
+        buffer.fill(1.0);
+        ReadBandwidth { buffer }
     }
 
     pub fn run(&self) {

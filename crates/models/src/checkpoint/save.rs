@@ -50,15 +50,16 @@ pub fn save_as<'a, S: Into<String>>(
 ) -> Result<()> {
     let io = |source| Error::Io { path: folder.to_path_buf(), source };
     fs::create_dir_all(folder).map_err(io)?;
-    let weights = written(folder, |file| write_tensors(tensors, &[], dtype, file))?;
-    let config = written(folder, |file| {
+    let (weights_path, config_path) = (folder.join("model.safetensors"), folder.join("config.json"));
+    let weights = written(&weights_path, folder, |file| write_tensors(tensors, &[], dtype, file))?;
+    let config = written(&config_path, folder, |file| {
         serde_json::to_writer_pretty(&mut *file, config).map_err(std::io::Error::from)?;
         file.write_all(b"\n")
     })?;
     // Both are on the disk; what is left is to give them their names. The configuration comes last: a reader that finds
     // a new folder half made finds no checkpoint, not a wrong one.
-    persist(weights, &folder.join("model.safetensors"))?;
-    persist(config, &folder.join("config.json"))
+    persist(weights, &weights_path)?;
+    persist(config, &config_path)
 }
 
 /// One file of tensors, with what it says about itself.
@@ -77,7 +78,7 @@ pub(crate) fn save_tensors<'a, S: Into<String>>(
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.to_path_buf(), source })?;
-    persist(written(folder, |file| write(file))?, path)
+    persist(written(path, folder, |file| write(file))?, path)
 }
 
 /// Gives a file its name, and the name to the disk.
@@ -92,8 +93,12 @@ fn persist(file: NamedTempFile, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A temporary file in the folder with what `write` writes, flushed to the disk.
-fn written(folder: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>) -> Result<NamedTempFile> {
+/// A temporary file in the folder with what `write` writes, flushed to the disk, to be named `path`.
+fn written(
+    path: &Path,
+    folder: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+) -> Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".saving-");
     // A temporary file is for its owner's eyes only; a checkpoint is as open as the user's other files.
@@ -108,7 +113,7 @@ fn written(folder: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> std::io::
         file.as_file().sync_all()?;
         Ok(file)
     };
-    write().map_err(|source| Error::Io { path: folder.to_path_buf(), source })
+    write().map_err(|source| Error::Io { path: path.to_path_buf(), source })
 }
 
 /// The header by the `safetensors` crate, the numbers one tensor at a time, so that no second copy of the model is

@@ -56,7 +56,7 @@ impl Random {
     /// Normally distributed numbers with mean 0, by Box and Muller.
     pub fn normal<S: ShapeBuilder<Dim = D>, D: Dimension>(&mut self, shape: S, deviation: f32) -> Array<f32, D> {
         if !self.wide {
-            return Array::zeros(shape);
+            return to_be_filled(shape);
         }
         let mut next = None;
         Array::from_shape_simple_fn(shape, || {
@@ -74,11 +74,18 @@ impl Random {
     /// Xavier's (Glorot 2010) uniform distribution on ±√(6 / (inputs + outputs)), for a weight \[outputs, inputs\].
     pub fn xavier(&mut self, outputs: usize, inputs: usize) -> ndarray::Array2<f32> {
         if !self.wide {
-            return Array::zeros((outputs, inputs));
+            return to_be_filled((outputs, inputs));
         }
         let limit = (6.0 / (inputs + outputs).max(1) as f64).sqrt();
         Array::from_shape_simple_fn((outputs, inputs), || (limit * (2.0 * self.uniform() - 1.0)) as f32)
     }
+}
+
+/// Zeros, where a file's weights will be, to be read over and over.
+fn to_be_filled<S: ShapeBuilder<Dim = D>, D: Dimension>(shape: S) -> Array<f32, D> {
+    let weights = Array::zeros(shape);
+    weights.as_slice_memory_order().into_iter().for_each(foveal::large_pages);
+    weights
 }
 
 /// A seed of its own for every step, layer and use, from the one seed of a run.
