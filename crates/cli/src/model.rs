@@ -117,5 +117,8 @@ fn open(name: &str) -> Result<Loaded> {
         _ => (Some(Tokenizer::of(&checkpoint)?), None),
     };
     let stop = tokenizer.as_ref().map_or_else(Vec::new, |tokenizer| stop_tokens(&checkpoint, tokenizer));
-    Ok(Loaded { name: name.into(), model: Model::load(&checkpoint)?, tokenizer, target, stop })
+    // A path is where it is; its last part is what it is called.
+    let path = std::path::Path::new(name);
+    let called = path.file_name().filter(|_| path.exists()).map_or(name.into(), |last| last.to_string_lossy());
+    Ok(Loaded { name: called.into_owned(), model: Model::load(&checkpoint)?, tokenizer, target, stop })
 }

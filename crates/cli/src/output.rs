@@ -72,9 +72,7 @@ impl Output {
 
     /// Shows a report: figures alone where they were asked for; else text, and the picture in the terminal or in the file.
     pub fn show(&self, report: &Report) -> Result<()> {
-        if let Some(path) = &self.file {
-            self.save(report, path)?;
-        }
+        let saved = self.file.as_ref().map_or(Ok(vec![]), |path| self.save(report, path))?;
         if self.json {
             return self.line(&serde_json::to_string_pretty(&report.figures)?);
         }
@@ -93,8 +91,8 @@ impl Output {
                 text.push_str(&self.draw(scene)?);
             }
         }
-        if let Some(path) = &self.file {
-            text.push_str(&format!("\n{}\n", path.display()));
+        for (n, path) in saved.iter().enumerate() {
+            text.push_str(&format!("{}{}\n", if n == 0 { "\n" } else { "" }, path.display()));
         }
         self.text(&text)
     }
@@ -104,17 +102,25 @@ impl Output {
         Ok(scene.terminal(&self.terminal)?)
     }
 
-    fn save(&self, report: &Report, path: &Path) -> Result<()> {
-        let saved = match (Format::of(path)?, &report.page, report.scenes.first()) {
-            (Format::Html, Some(page), _) => page.save(path),
-            (Format::Json, _, _) => {
+    /// Writes the file. Further pictures go beside it: heads.png, heads-2.png, …; gives back all paths.
+    fn save(&self, report: &Report, path: &Path) -> Result<Vec<PathBuf>> {
+        let cannot = |path: &Path| format!("cannot write {}", path.display());
+        match (Format::of(path)?, &report.page) {
+            (Format::Html, Some(page)) => page.save(path).with_context(|| cannot(path))?,
+            (Format::Json, _) => {
                 let figures = serde_json::to_string_pretty(&report.figures)? + "\n";
-                write(path, figures.as_bytes())
+                write(path, figures.as_bytes()).with_context(|| cannot(path))?;
             }
-            (_, _, Some(scene)) => scene.save(path, &self.look),
-            _ => bail!("there is no picture to write to {}", path.display()),
-        };
-        saved.with_context(|| format!("cannot write {}", path.display()))
+            _ if report.scenes.is_empty() => bail!("there is no picture to write to {}", path.display()),
+            _ => {
+                let paths: Vec<PathBuf> = (1..=report.scenes.len()).map(|n| numbered(path, n)).collect();
+                for (scene, path) in report.scenes.iter().zip(&paths) {
+                    scene.save(path, &self.look).with_context(|| cannot(path))?;
+                }
+                return Ok(paths);
+            }
+        }
+        Ok(vec![path.to_path_buf()])
     }
 
     /// Text as it is, at once.
@@ -128,6 +134,15 @@ impl Output {
     pub fn line(&self, text: &str) -> Result<()> {
         self.text(&format!("{text}\n"))
     }
+}
+
+/// The path of picture n: the first has the name itself.
+fn numbered(path: &Path, n: usize) -> PathBuf {
+    if n == 1 {
+        return path.to_path_buf();
+    }
+    let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!("{}-{n}.{}", part(path.file_stem()), part(path.extension())))
 }
 
 fn push_table(text: &mut String, table: &Table) {
