@@ -27,6 +27,11 @@ use output::Output;
 
 fn main() -> ExitCode {
     foveal::keep_memory();
+    // On a thread of the pool: what is shared out from there finds the others without waiting to be woken itself.
+    rayon::scope(|_| run())
+}
+
+fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let output = Output::new(&arguments.common);
     let done = match arguments.command {

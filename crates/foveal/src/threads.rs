@@ -8,7 +8,8 @@ use rayon::prelude::*;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threads {
     /// The rayon pool that the call is made from: the global one, or the caller's if called within `pool.install`.
-    /// Work too small to be worth waking a thread is done by the caller.
+    /// Work too small to be worth waking a thread is done by the caller. A caller from outside the pool sleeps until it is
+    /// done; programs that make many small calls, such as training, begin within it: `rayon::scope(|_| train())`.
     #[default]
     Rayon,
     /// The calling thread alone.

@@ -9,8 +9,13 @@ mod works;
 use foveal_models::generate::{Choice, Session, Writing};
 use foveal_models::{Checkpoint, Model, Tokenizer};
 
-fn main() -> works::Result<()> {
+fn main() -> Result<(), String> {
     foveal::keep_memory();
+    // On a thread of the pool, as the `foveal` command does.
+    rayon::scope(|_| run().map_err(|error| error.to_string()))
+}
+
+fn run() -> works::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--worker", ..] => worker::serve(),
