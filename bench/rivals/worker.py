@@ -5,7 +5,7 @@
 
 Whatever goes wrong is answered with {"error": text}. The worker ends when its input does.
 
-A work of the engine: {"work": "forward" | "call" | "backward" | "decode", "shape": [B, H, T, D], "keys": S, "mask": "none" | "causal" | "keep",
+A work of the engine: {"work": "forward" | "call" | "backward" | "decode", "shape": [B, H, T, D], "keys": S, "mask": "none" | "causal" | "keep" | "longformer",
 "bias": "none" | "alibi" | "dense", "inputs": {name: path of raw little-endian f32; keep: bytes}, "answers": folder}.
 Those of models are listed in ../models.py.
 """
