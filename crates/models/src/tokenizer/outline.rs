@@ -69,6 +69,13 @@ struct Outline {
     added_tokens: Vec<Added>,
     #[serde(default)]
     post_processor: Value,
+    // Read for their syntax alone: on a text that is none, such as half a surrogate pair, the library panics.
+    #[serde(default, rename = "decoder")]
+    _decoder: Value,
+    #[serde(default, rename = "normalizer")]
+    _normalizer: Value,
+    #[serde(default, rename = "pre_tokenizer")]
+    _pre_tokenizer: Value,
 }
 
 #[derive(Deserialize)]
@@ -118,7 +125,7 @@ pub(super) fn check(source: &Path, json: &[u8]) -> Result<Vec<(String, u32)>> {
             return Err(problem(source, format!("its model is {other:?}, expected BPE, WordPiece or WordLevel")));
         }
     };
-    let Outline { model, added_tokens, post_processor } = parse(source, json)?;
+    let Outline { model, added_tokens, post_processor, .. } = parse(source, json)?;
     check_template(source, &post_processor)?;
     let vocabulary = check_ids(source, model.vocab.0)?;
     if let (Some(merges), true) = (model.merges, bpe) {
@@ -202,5 +209,18 @@ mod tests {
             "cannot have the id 0",
         );
         refused("{}", "missing field `model`");
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_an_error_in_every_section() {
+        for section in ["decoder", "normalizer", "pre_tokenizer", "post_processor"] {
+            let json = |text: &str| {
+                format!(
+                    r#"{{"model": {{"type": "WordLevel", "vocab": {{"a": 0}}}}, "{section}": {{"type": "{text}"}}}}"#
+                )
+            };
+            let checked = |text: &str| check(Path::new("tokenizer.json"), json(text).as_bytes());
+            assert!(checked("Fuse").is_ok() && checked("\\ud800").is_err(), "{section}");
+        }
     }
 }
