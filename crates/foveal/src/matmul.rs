@@ -13,9 +13,9 @@ use ndarray::{Array2, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Ix
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::kernel::gemm::MAX_ROWS;
+use crate::kernel::gemm::{End, MAX_ROWS};
 use crate::kernel::matrix::{Matrix, Rows};
-use crate::kernel::product::{self, End, Grouped, Product, STRIP, Target};
+use crate::kernel::product::{self, Grouped, Product, STRIP, Target};
 use crate::kernel::thin::{self, Lying, Thin};
 use crate::kernel::{Isa, dispatch};
 use crate::scratch::{self, Parts, Scratch, Slot};
@@ -247,8 +247,8 @@ struct Large<'a> {
 impl Large<'_> {
     /// The blocks of k, and what becomes of the product of each. Without terms, sums are 0.
     fn depths(&self) -> Vec<(Range<usize>, End<'_>)> {
-        let ((m, k), n) = (self.a.dim(), self.b.dim().1);
-        let mut depths: Vec<Range<usize>> = blocks(k, product::depth(m * n)).collect();
+        let k = self.a.dim().1;
+        let mut depths: Vec<Range<usize>> = blocks(k, product::depth(k)).collect();
         if depths.is_empty() {
             depths.push(0..0);
         }

@@ -77,7 +77,9 @@ fn all_sizes() {
 
 #[test]
 fn all_layouts() {
-    for (m, k, n) in [(1, 70, 90), (3, 33, 65), (40, 29, 70), (70, 19, 2), (129, 300, 65), (11, 290, 77)] {
+    for (m, k, n) in
+        [(1, 70, 90), (3, 33, 65), (40, 29, 70), (70, 19, 2), (129, 300, 65), (11, 290, 77), (100, 700, 96)]
+    {
         for (la, lb, lc) in LAYOUTS.iter().flat_map(|a| LAYOUTS.map(|b| LAYOUTS.map(|c| (*a, b, c)))).flatten() {
             for (alpha, beta) in [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0)] {
                 let (a, b, mut c) = (room((m, k), la, 1), room((k, n), lb, 2), room((m, n), lc, 3));
@@ -143,6 +145,7 @@ fn the_number_of_threads_does_not_matter() {
         // More rows, and more terms, than are copied at a time.
         (3200, 40, 500),
         (250, 2300, 700),
+        (250, 2300, 704),
     ] {
         for layout in [Layout::Rows, Layout::Columns] {
             let (a, b) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2));

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::gemm::{self, Groups, Left, Out, Right, Store};
+use super::gemm::{self, Groups, Left, Out, Place, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
 /// Proof that the processor has AVX2 and FMA.
@@ -139,6 +139,10 @@ impl Simd for Avx2 {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]
+    fn prefetch_l2(self, p: *const f32) {
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) }
+    }
+    #[inline(always)]
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
         #[target_feature(enable = "avx2,fma")]
         fn compiled(simd: Avx2, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
@@ -147,12 +151,19 @@ impl Simd for Avx2 {
         unsafe { compiled(self, size, a, b, c, store) }
     }
     #[inline(always)]
-    fn gemm_groups(self, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store) {
+    fn gemm_groups(self, size: (usize, usize, usize), a: (Groups, &[f32]), b: Right, c: Out, place: Option<Place>) {
         #[target_feature(enable = "avx2,fma")]
-        fn compiled(simd: Avx2, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store) {
-            gemm::gemm_groups(simd, size, a, b, c, store);
+        fn compiled(
+            simd: Avx2,
+            size: (usize, usize, usize),
+            a: (Groups, &[f32]),
+            b: Right,
+            c: Out,
+            place: Option<Place>,
+        ) {
+            gemm::gemm_groups(simd, size, a, b, c, place);
         }
-        unsafe { compiled(self, size, a, b, c, store) }
+        unsafe { compiled(self, size, a, b, c, place) }
     }
     #[inline(always)]
     fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {

@@ -163,8 +163,8 @@ impl Kernel for Backward<'_, '_> {
             let block = block_of(b, h, &rows, first);
             // Of a sparse pattern a chunk may see a few blocks of many.
             if !scores.is_sparse() || plan.sees_any(&scores, &block, tiles, KEYS) {
-                pack_block::<S>(Matrix::new(inputs.q, b, h), &block, first, scores.scale, q_rows);
-                pack_block::<S>(Matrix::new(inputs.dout, b, h), &block, first, 1.0, dout_rows);
+                pack_block(simd, Matrix::new(inputs.q, b, h), &block, first, scores.scale, q_rows);
+                pack_block(simd, Matrix::new(inputs.dout, b, h), &block, first, 1.0, dout_rows);
             }
         }
         let q_rows = &q_rows[..n * dim.next_multiple_of(PANEL * S::LANES)];
@@ -180,7 +180,7 @@ impl Kernel for Backward<'_, '_> {
                 k,
                 k_cols: pack::columns(simd, k, range.clone(), scores.scale, &mut *k_cols),
                 v_cols: pack::columns(simd, v, range.clone(), 1.0, &mut *v_cols),
-                k_rows: pack::rows::<S>(k, range.clone(), scores.scale, &mut *k_rows),
+                k_rows: pack::rows(simd, k, range.clone(), scores.scale, &mut *k_rows),
                 finite: OnceCell::new(),
                 range: range.clone(),
             };

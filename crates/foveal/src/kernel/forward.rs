@@ -95,7 +95,7 @@ impl Kernel for Forward<'_> {
             let in_place = v.block(tile.clone()).filter(|_| n <= FEW && v.cols().is_multiple_of(S::LANES));
             let values = match in_place {
                 Some(data) => Right { data, panel: PANEL * S::LANES, step: v.cols() },
-                None => pack::rows::<S>(v, tile.clone(), 1.0, v_packed),
+                None => pack::rows(simd, v, tile.clone(), 1.0, v_packed),
             };
             // No closure here: it would be compiled without the instruction set.
             let keys = if thin { None } else { Some(pack::columns(simd, k, tile.clone(), scores.scale, k_packed)) };

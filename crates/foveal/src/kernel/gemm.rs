@@ -13,7 +13,10 @@
 //! Every element of C is one chain of additions in the order of k, whatever the sizes around it: that is why results
 //! do not depend on how the work was cut.
 
+use std::marker::PhantomData;
+
 use super::simd::Simd;
+use crate::scratch::LINE;
 
 /// The largest register tile of any instruction set.
 pub const MAX_ROWS: usize = 12;
@@ -23,6 +26,9 @@ pub const PANEL: usize = 2;
 const AHEAD: usize = 8;
 /// The same where B comes from memory.
 const AHEAD_IN_MEMORY: usize = 32;
+
+/// How many steps of A ahead to ask for where it comes from L2.
+const A_AHEAD: usize = 40;
 
 /// The left operand: element (i, k) is `data[i·row + k·step]`.
 #[derive(Clone, Copy)]
@@ -51,6 +57,38 @@ pub struct Right<'a> {
 pub struct Out<'a> {
     pub data: &'a mut [f32],
     pub row: usize,
+}
+
+/// Where a finished product goes instead: rows in memory that the holder alone writes. They may hold nothing yet.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    ptr: *mut f32,
+    row: isize,
+    size: (usize, usize),
+    end: End<'a>,
+    array: PhantomData<&'a mut f32>,
+}
+
+impl<'a> Place<'a> {
+    /// `size` rows and columns, the rows contiguous and `row` values apart.
+    ///
+    /// # Safety
+    /// All of them lie in an array that is borrowed for 'a, and no one else accesses them meanwhile. They hold values if
+    /// `end` is [`End::Old`].
+    pub unsafe fn new(ptr: *mut f32, row: isize, size: (usize, usize), end: End<'a>) -> Self {
+        Place { ptr, row, size, end, array: PhantomData }
+    }
+}
+
+/// What becomes of a product.
+#[derive(Clone, Copy)]
+pub enum End<'a> {
+    /// It takes the place of what was there.
+    Set,
+    /// As many times the old content are added.
+    Old(f32),
+    /// This row is added to each.
+    Bias(&'a [f32]),
 }
 
 /// What becomes of the result's old content.
@@ -102,10 +140,11 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
                     c: c0,
                     c_row: c.row,
                     ahead: AHEAD,
+                    a_ahead: 0,
                 };
                 match width {
-                    2 => t.rows::<S, 2>(simd, rows, store),
-                    _ => t.rows::<S, 1>(simd, rows, store),
+                    2 => t.rows::<S, 2>(simd, rows, store, None),
+                    _ => t.rows::<S, 1>(simd, rows, store, None),
                 }
             }
             i += rows;
@@ -113,15 +152,17 @@ pub fn gemm<S: Simd>(simd: S, (m, vectors, k): (usize, usize, usize), a: Left, b
     }
 }
 
-/// [`gemm`] with a left operand in the order in which it is taken: for k > 0.
+/// C = A·B with a left operand in the order in which it is taken, for k > 0: A comes from L2, the panel of B that is in use
+/// lies in L1. If there is a `place`, the result goes there and not to C. Meanwhile the values `ahead` are asked for, which
+/// are needed next.
 #[inline(always)]
 pub fn gemm_groups<S: Simd>(
     simd: S,
     (m, vectors, k): (usize, usize, usize),
-    a: Groups,
+    (a, ahead): (Groups, &[f32]),
     b: Right,
     c: Out,
-    store: Store,
+    place: Option<Place>,
 ) {
     let (groups, panels) = (m.div_ceil(S::ROWS), vectors.div_ceil(PANEL));
     let tail = vectors - (panels - 1) * PANEL;
@@ -130,20 +171,48 @@ pub fn gemm_groups<S: Simd>(
     assert!((panels - 1) * b.panel + (k - 1) * b.step + tail * S::LANES <= b.data.len());
     assert!(panels == 1 || (panels - 2) * b.panel + (k - 1) * b.step + PANEL * S::LANES <= b.data.len());
     assert!((m - 1) * c.row + vectors * S::LANES <= c.data.len());
+    if let Some(place) = &place {
+        assert!(m <= place.size.0 && vectors * S::LANES <= place.size.1);
+        assert!(!matches!(place.end, End::Bias(bias) if bias.len() < vectors * S::LANES));
+    }
+    let mut ahead = ahead.chunks(ahead.len().div_ceil(groups * panels).next_multiple_of(LINE).max(1));
     for p in 0..panels {
         let width = PANEL.min(vectors - p * PANEL);
         for group in 0..groups {
             let rows = (m - group * S::ROWS).min(S::ROWS);
+            for line in ahead.next().unwrap_or_default().chunks(LINE) {
+                simd.prefetch_l2(line.as_ptr());
+            }
             // SAFETY: the asserts above bound the last element that any group and panel reads or writes; all strides
             // are unsigned, so no earlier one lies outside.
             unsafe {
                 let (a, b) = (a.data.as_ptr().add(group * a.group), b.data.as_ptr().add(p * b.panel));
                 let c0 = c.data.as_mut_ptr().add(group * S::ROWS * c.row + p * PANEL * S::LANES);
                 let b_step = PANEL * S::LANES;
-                let t = Tile { k, a, a_row: 1, a_step: S::LANES, b, b_step, c: c0, c_row: c.row, ahead: AHEAD };
+                let last = place.map(|place| {
+                    let first = (group * S::ROWS) as isize * place.row;
+                    let columns = p * PANEL * S::LANES;
+                    let end = match place.end {
+                        End::Bias(bias) => End::Bias(&bias[columns..]),
+                        end => end,
+                    };
+                    Place { ptr: place.ptr.offset(first).add(columns), end, ..place }
+                });
+                let t = Tile {
+                    k,
+                    a,
+                    a_row: 1,
+                    a_step: S::LANES,
+                    b,
+                    b_step,
+                    c: c0,
+                    c_row: c.row,
+                    ahead: 0,
+                    a_ahead: A_AHEAD,
+                };
                 match width {
-                    2 => t.rows::<S, 2>(simd, rows, store),
-                    _ => t.rows::<S, 1>(simd, rows, store),
+                    2 => t.rows::<S, 2>(simd, rows, Store::Set, last),
+                    _ => t.rows::<S, 1>(simd, rows, Store::Set, last),
                 }
             }
         }
@@ -174,12 +243,13 @@ pub fn gemm_row<S: Simd>(simd: S, (vectors, k): (usize, usize), a: &[f32], b: Ri
                 c: c0,
                 c_row: 0,
                 ahead: AHEAD_IN_MEMORY,
+                a_ahead: 0,
             };
             if vectors - v >= 4 {
-                t.run::<S, 1, 4>(simd, Store::Add);
+                t.run::<S, 1, 4>(simd, Store::Add, None);
                 v += 4;
             } else {
-                t.run::<S, 1, 1>(simd, Store::Add);
+                t.run::<S, 1, 1>(simd, Store::Add, None);
                 v += 1;
             }
         }
@@ -197,37 +267,39 @@ struct Tile {
     c_row: usize,
     /// How many rows of B ahead to ask for.
     ahead: usize,
+    /// How many steps of A ahead to ask for.
+    a_ahead: usize,
 }
 
 impl Tile {
     /// # Safety
     /// As for `run`, with `rows` rows; `rows` is at most `S::ROWS`.
     #[inline(always)]
-    unsafe fn rows<S: Simd, const NV: usize>(self, simd: S, rows: usize, store: Store) {
+    unsafe fn rows<S: Simd, const NV: usize>(self, simd: S, rows: usize, store: Store, place: Option<Place>) {
         // SAFETY: passed on.
         unsafe {
             match rows {
-                12 if S::ROWS >= 12 => self.run::<S, 12, NV>(simd, store),
-                11 if S::ROWS >= 11 => self.run::<S, 11, NV>(simd, store),
-                10 if S::ROWS >= 10 => self.run::<S, 10, NV>(simd, store),
-                9 if S::ROWS >= 9 => self.run::<S, 9, NV>(simd, store),
-                8 if S::ROWS >= 8 => self.run::<S, 8, NV>(simd, store),
-                7 if S::ROWS >= 7 => self.run::<S, 7, NV>(simd, store),
-                6 if S::ROWS >= 6 => self.run::<S, 6, NV>(simd, store),
-                5 if S::ROWS >= 5 => self.run::<S, 5, NV>(simd, store),
-                4 => self.run::<S, 4, NV>(simd, store),
-                3 => self.run::<S, 3, NV>(simd, store),
-                2 => self.run::<S, 2, NV>(simd, store),
-                _ => self.run::<S, 1, NV>(simd, store),
+                12 if S::ROWS >= 12 => self.run::<S, 12, NV>(simd, store, place),
+                11 if S::ROWS >= 11 => self.run::<S, 11, NV>(simd, store, place),
+                10 if S::ROWS >= 10 => self.run::<S, 10, NV>(simd, store, place),
+                9 if S::ROWS >= 9 => self.run::<S, 9, NV>(simd, store, place),
+                8 if S::ROWS >= 8 => self.run::<S, 8, NV>(simd, store, place),
+                7 if S::ROWS >= 7 => self.run::<S, 7, NV>(simd, store, place),
+                6 if S::ROWS >= 6 => self.run::<S, 6, NV>(simd, store, place),
+                5 if S::ROWS >= 5 => self.run::<S, 5, NV>(simd, store, place),
+                4 => self.run::<S, 4, NV>(simd, store, place),
+                3 => self.run::<S, 3, NV>(simd, store, place),
+                2 => self.run::<S, 2, NV>(simd, store, place),
+                _ => self.run::<S, 1, NV>(simd, store, place),
             }
         }
     }
 
     /// # Safety
     /// A must be readable at i·a_row + k·a_step, B at k·b_step for NV vectors, C readable and writable at i·c_row for
-    /// NV vectors, for all i < M and all k < self.k.
+    /// NV vectors, for all i < M and all k < self.k; a place likewise, and its bias for NV vectors.
     #[inline(always)]
-    unsafe fn run<S: Simd, const M: usize, const NV: usize>(self, simd: S, store: Store) {
+    unsafe fn run<S: Simd, const M: usize, const NV: usize>(self, simd: S, store: Store, place: Option<Place>) {
         // SAFETY: the caller vouches for every address formed here.
         unsafe {
             let mut acc = [[simd.splat(0.0); NV]; M];
@@ -240,7 +312,16 @@ impl Tile {
             }
             // Four steps at a time: a short loop's exit is foreseen by the branch predictor, a long one's is not.
             let (mut a, mut b) = (self.a, self.b);
-            for _ in 0..self.k / 4 {
+            let fours = self.k / 4;
+            for n in 0..fours {
+                // Where the result goes comes from far away: it is asked for one row at a time, not long before.
+                if let (Some(place), row) = (place, (n + 2 * M).wrapping_sub(fours))
+                    && row < M
+                {
+                    for v in 0..NV {
+                        simd.prefetch(place.ptr.wrapping_offset(row as isize * place.row).wrapping_add(v * S::LANES));
+                    }
+                }
                 for _ in 0..4 {
                     self.step(simd, a, b, &mut acc);
                     (a, b) = (a.wrapping_add(self.a_step), b.wrapping_add(self.b_step));
@@ -250,9 +331,38 @@ impl Tile {
                 self.step(simd, a, b, &mut acc);
                 (a, b) = (a.wrapping_add(self.a_step), b.wrapping_add(self.b_step));
             }
-            for i in 0..M {
-                for v in 0..NV {
-                    simd.store(self.c.add(i * self.c_row + v * S::LANES), acc[i][v]);
+            let Some(place) = place else {
+                for i in 0..M {
+                    for v in 0..NV {
+                        simd.store(self.c.add(i * self.c_row + v * S::LANES), acc[i][v]);
+                    }
+                }
+                return;
+            };
+            let at = |i: usize, v: usize| place.ptr.offset(i as isize * place.row).add(v * S::LANES);
+            match place.end {
+                End::Set => {
+                    for i in 0..M {
+                        for v in 0..NV {
+                            simd.store(at(i, v), acc[i][v]);
+                        }
+                    }
+                }
+                End::Old(beta) => {
+                    for i in 0..M {
+                        for v in 0..NV {
+                            let old = simd.mul(simd.splat(beta), simd.load(at(i, v)));
+                            simd.store(at(i, v), simd.add(acc[i][v], old));
+                        }
+                    }
+                }
+                End::Bias(bias) => {
+                    for v in 0..NV {
+                        let bias = simd.load(bias.as_ptr().add(v * S::LANES));
+                        for i in 0..M {
+                            simd.store(at(i, v), simd.add(acc[i][v], bias));
+                        }
+                    }
                 }
             }
         }
@@ -275,7 +385,12 @@ impl Tile {
             let mut row = [simd.splat(0.0); NV];
             for v in 0..NV {
                 row[v] = simd.load(b.add(v * S::LANES));
-                simd.prefetch(b.wrapping_add(self.ahead * self.b_step + v * S::LANES));
+                if self.ahead > 0 {
+                    simd.prefetch(b.wrapping_add(self.ahead * self.b_step + v * S::LANES));
+                }
+            }
+            if self.a_ahead > 0 {
+                simd.prefetch(a.wrapping_add(self.a_ahead * self.a_step));
             }
             for i in 0..M {
                 let x = simd.splat(*a.add(i * self.a_row));

@@ -88,9 +88,9 @@ pub fn block_of(b: usize, h: usize, stretch: &Range<usize>, start: usize) -> Blo
 
 /// Packs a block of rows, which starts `first` rows into its stretch, as [`Queries::right`] reads it.
 #[inline(always)]
-pub fn pack_block<S: Simd>(m: Matrix, block: &Block, first: usize, scale: f32, dst: &mut [f32]) {
+pub fn pack_block<S: Simd>(simd: S, m: Matrix, block: &Block, first: usize, scale: f32, dst: &mut [f32]) {
     let wide = m.cols().next_multiple_of(PANEL * S::LANES);
-    pack::rows::<S>(m, block.rows.clone(), scale, &mut dst[first * wide..]);
+    pack::rows(simd, m, block.rows.clone(), scale, &mut dst[first * wide..]);
 }
 
 /// Rows of gradients to add to: where they belong if they are whole vectors wide, else padded, in a buffer.

@@ -6,6 +6,9 @@ use super::gemm::{PANEL, Right};
 use super::matrix::Matrix;
 use super::simd::Simd;
 
+/// How many rows ahead to ask for.
+const AHEAD: usize = 4;
+
 /// Rows `range` of `m`, scaled, as the columns of a right operand: panels of 2 vectors of columns. Columns up to the next
 /// multiple of `LANES` are zero.
 #[inline(always)]
@@ -55,12 +58,13 @@ fn whole_rows<S: Simd>(m: Matrix, first: usize, values: usize) -> Option<(*const
 /// Rows `range` of `m`, scaled, as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
 /// sets of the L1 cache where rows read in place would use half of them. Values past the last column are zero.
 #[inline(always)]
-pub fn rows<'a, S: Simd>(m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
+pub fn rows<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
     let width = PANEL * S::LANES;
     let panel = width * range.len();
     let cols = m.cols();
     for (n, i) in range.enumerate() {
         let row = m.row(i);
+        ask_for(simd, m, i + AHEAD);
         for (p, first) in (0..cols).step_by(width).enumerate() {
             let dst = &mut dst[p * panel + n * width..][..width];
             let count = (cols - first).min(width);
@@ -115,20 +119,29 @@ pub fn groups<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
 pub fn groups_of_columns<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
     const { assert!(S::ROWS <= S::LANES) };
     let (depth, rows) = (m.rows(), m.cols());
-    // Four groups are three cache lines of a row, and few enough not to push each other out of the cache.
-    for block in (0..rows).step_by(4 * S::ROWS) {
-        for k in 0..depth {
-            let row = m.row(k).expect("contiguous");
-            for first in (block..rows.min(block + 4 * S::ROWS)).step_by(S::ROWS) {
-                let to = &mut dst[(first / S::ROWS * depth + k) * S::LANES..][..S::LANES];
-                let values = &row[first..];
-                if values.len() >= S::LANES {
-                    // SAFETY: both have LANES values.
-                    unsafe { simd.store(to.as_mut_ptr(), simd.load(values.as_ptr())) };
-                } else {
-                    to[..values.len()].copy_from_slice(values);
-                }
+    for k in 0..depth {
+        let row = m.row(k).expect("contiguous");
+        ask_for(simd, m, k + 2 * AHEAD);
+        for first in (0..rows).step_by(S::ROWS) {
+            let to = &mut dst[(first / S::ROWS * depth + k) * S::LANES..][..S::LANES];
+            let values = &row[first..];
+            if values.len() >= S::LANES {
+                // SAFETY: both have LANES values.
+                unsafe { simd.store(to.as_mut_ptr(), simd.load(values.as_ptr())) };
+            } else {
+                to[..values.len()].copy_from_slice(values);
             }
         }
+    }
+}
+
+/// Asks for a row, if there is such a row: a part of each row of a matrix is a new place in memory, which the prefetcher of the
+/// processor finds too late.
+#[inline(always)]
+fn ask_for<S: Simd>(simd: S, m: Matrix, i: usize) {
+    if i < m.rows()
+        && let Some(row) = m.row(i)
+    {
+        row.iter().step_by(S::LANES).for_each(|value| simd.prefetch(value));
     }
 }

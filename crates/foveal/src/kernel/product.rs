@@ -4,15 +4,13 @@
 //! columns. What is used often lies where it is quickly had:
 //!
 //! ```text
-//! for each block of k:
-//!   for each block of rows:
+//! for each DEPTH of k:
+//!   for each HEIGHT rows:
 //!     A[rows, k] in groups                                                       [`Grouped`]
-//!     B[k, columns] in panels                                                    [`Product`]
-//!     for each STRIP rows:
-//!       for each STEP of k:                A[strip, step] is read from L2
-//!         for each panel of B:             step × 2 vectors stay in L1
-//!           for each 12 rows:              C[12, panel] in registers  += A·B
-//!       C[strip, columns]                  was kept in L2, and is written once
+//!     B[k, columns] in panels              stays in L2                           [`Product`]
+//!     for each STRIP rows:                 A[strip, k] is asked for while the strip before is at work, and read from L2
+//!       for each panel of B:               k × 2 vectors stay in L1
+//!         for each 12 rows:                C[12, panel] in registers  += A·B
 //! ```
 //! Which rows and columns belong to a task does not change any chain of additions, so results do not depend on it.
 
@@ -21,27 +19,26 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, Axis, Ix2, RawArrayViewMut};
 
-use super::gemm::{Groups, MAX_ROWS, Out, PANEL, Right, Store};
+use super::gemm::{End, Groups, MAX_ROWS, Out, PANEL, Place};
 use super::matrix::Matrix;
 use super::simd::Simd;
 use super::{Kernel, pack};
 use crate::scratch::LINE;
 
-/// Values of k that a panel of B has: with two vectors of 16, two thirds of an L1 cache.
-const STEP: usize = 256;
-/// Rows of C that are kept until they are done: whole groups of every instruction set.
+/// A block of k: with it a panel of two vectors of 16 takes two thirds of an L1 cache.
+const DEPTH: usize = 256;
+/// The most of k that is taken as one block: to go over C once is worth more than a panel in L1.
+const WHOLE: usize = 384;
+/// Rows that are multiplied by all panels of B before the next ones are: whole groups of every instruction set.
 pub const STRIP: usize = 192;
 /// Columns of a task at most.
 pub const COLUMNS: usize = 384;
-/// A block of k, and of rows, for which A is copied at a time.
-const DEPTH: usize = 1024;
+/// Rows for which A is copied at a time.
 pub const HEIGHT: usize = 8 * STRIP;
-/// Values of C that lie in L2 and may well be added to several times, so that A can be copied in pieces that lie there too.
-const SMALL: usize = 1 << 17;
 
-/// The block of k for a C of so many values.
-pub fn depth(values: usize) -> usize {
-    if values <= SMALL { STEP } else { DEPTH }
+/// The block of k, of which there are so many.
+pub fn depth(k: usize) -> usize {
+    if k <= WHOLE { WHOLE } else { DEPTH }
 }
 
 /// The direction in which a matrix lies.
@@ -105,17 +102,6 @@ unsafe impl Send for Target<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Target<'_> {}
 
-/// What becomes of a product.
-#[derive(Clone, Copy)]
-pub enum End<'a> {
-    /// It takes the place of what was there.
-    Set,
-    /// As many times the old C are added.
-    Old(f32),
-    /// This row is added to each.
-    Bias(&'a [f32]),
-}
-
 impl Target<'_> {
     /// # Safety
     /// The array is exclusively the caller's for as long as the target lives, and holds values unless it is first written with
@@ -123,6 +109,20 @@ impl Target<'_> {
     pub unsafe fn new(mut array: RawArrayViewMut<f32, Ix2>) -> Self {
         let strides = (array.strides()[0], array.strides()[1]);
         Target { ptr: array.as_mut_ptr(), dim: array.dim(), strides, array: PhantomData }
+    }
+
+    /// These rows and columns as a place for vectors, if their rows are contiguous.
+    ///
+    /// # Safety
+    /// While the place is in use, no other thread accesses these values.
+    unsafe fn place<'a>(&'a self, rows: Range<usize>, columns: Range<usize>, end: End<'a>) -> Option<Place<'a>> {
+        assert!(rows.end <= self.dim.0 && columns.end <= self.dim.1);
+        let (row, step) = self.strides;
+        // SAFETY: the values lie within the array (asserted), and are ours alone.
+        (step == 1).then(|| unsafe {
+            let first = self.ptr.offset(rows.start as isize * row).add(columns.start);
+            Place::new(first, row, (rows.len(), columns.len()), end)
+        })
     }
 
     /// # Safety
@@ -202,25 +202,35 @@ impl Kernel for Product<'_> {
         let width = vectors * S::LANES;
         let [right, out] = memory;
         let packed = match Lying::new(b) {
-            Lying::Rows(b) => pack::rows::<S>(b, 0..depth, alpha, right),
+            Lying::Rows(b) => pack::rows(simd, b, 0..depth, alpha, right),
             Lying::Columns(b) => pack::columns(simd, b, 0..columns.len(), alpha, right),
+        };
+        let whole = columns.len() % S::LANES == 0;
+        let columns_of = |end| match end {
+            End::Bias(bias) => End::Bias(&bias[columns.clone()]),
+            end => end,
         };
         for first in (0..rows.len()).step_by(STRIP) {
             let strip = first..(first + STRIP).min(rows.len());
+            let of_target = rows.start + strip.start..rows.start + strip.end;
+            // SAFETY: these columns belong to this task alone.
+            let place = unsafe { target.place(of_target.clone(), columns.clone(), columns_of(end)) };
+            let place = place.filter(|_| whole && depth > 0);
+            let strip_of_a = |first: usize| a.get(first / STRIP * Grouped::strip(depth)..).unwrap_or_default();
             if depth == 0 {
                 out.fill(0.0);
+            } else {
+                let a = Groups { data: strip_of_a(first), group: depth * S::LANES };
+                let next = (rows.len() - strip.end).min(STRIP).div_ceil(S::ROWS) * depth * S::LANES;
+                let ahead = strip_of_a(first + STRIP).get(..next).unwrap_or_default();
+                let c = Out { data: out, row: width };
+                simd.gemm_groups((strip.len(), vectors, depth), (a, ahead), packed, c, place);
             }
-            for start in (0..depth).step_by(STEP) {
-                let step = (depth - start).min(STEP);
-                let strip_of_a = &a[first / STRIP * Grouped::strip(depth)..];
-                let a = Groups { data: &strip_of_a[start * S::LANES..], group: depth * S::LANES };
-                let b = Right { data: &packed.data[start * packed.step..], ..packed };
-                let store = if start == 0 { Store::Set } else { Store::Add };
-                simd.gemm_groups((strip.len(), vectors, step), a, b, Out { data: out, row: width }, store);
-            }
-            for (i, row) in strip.zip(out.chunks_exact(width)) {
-                // SAFETY: these columns belong to this task alone.
-                unsafe { target.write(rows.start + i, columns.clone(), &row[..columns.len()], end) };
+            if place.is_none() {
+                for (i, row) in of_target.zip(out.chunks_exact(width)) {
+                    // SAFETY: these columns belong to this task alone.
+                    unsafe { target.write(i, columns.clone(), &row[..columns.len()], end) };
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Four lanes of plain f32: runs everywhere, and the compiler turns it into whatever baseline the target has.
 
-use super::gemm::{self, Groups, Left, Out, Right, Store};
+use super::gemm::{self, Groups, Left, Out, Place, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
 #[derive(Clone, Copy)]
@@ -100,13 +100,15 @@ impl Simd for Scalar {
     }
     #[inline(always)]
     fn prefetch(self, _: *const f32) {}
+    #[inline(always)]
+    fn prefetch_l2(self, _: *const f32) {}
     #[inline(never)]
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store) {
         gemm::gemm(self, size, a, b, c, store);
     }
     #[inline(never)]
-    fn gemm_groups(self, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store) {
-        gemm::gemm_groups(self, size, a, b, c, store);
+    fn gemm_groups(self, size: (usize, usize, usize), a: (Groups, &[f32]), b: Right, c: Out, place: Option<Place>) {
+        gemm::gemm_groups(self, size, a, b, c, place);
     }
     #[inline(never)]
     fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]) {

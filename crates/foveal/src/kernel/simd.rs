@@ -1,6 +1,6 @@
 //! The one vector trait: just the operations that the kernels use.
 
-use super::gemm::{Groups, Left, Out, Right, Store};
+use super::gemm::{Groups, Left, Out, Place, Right, Store};
 
 /// Vectors of `LANES` f32 values of one instruction set.
 ///
@@ -48,10 +48,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize);
     /// Asks for the cache line at `p`, which may be any address.
     fn prefetch(self, p: *const f32);
+    /// The same, into the second cache only.
+    fn prefetch_l2(self, p: *const f32);
     /// [`super::gemm::gemm`], compiled once for this instruction set.
     fn gemm(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, store: Store);
     /// [`super::gemm::gemm_groups`], compiled once for this instruction set.
-    fn gemm_groups(self, size: (usize, usize, usize), a: Groups, b: Right, c: Out, store: Store);
+    fn gemm_groups(self, size: (usize, usize, usize), a: (Groups, &[f32]), b: Right, c: Out, place: Option<Place>);
     /// [`super::gemm::gemm_row`], compiled once for this instruction set.
     fn gemm_row(self, size: (usize, usize), a: &[f32], b: Right, c: &mut [f32]);
 }
