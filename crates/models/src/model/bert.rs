@@ -11,10 +11,10 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use super::block::Block;
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, Family, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, add,
-    parameters,
+    expect, parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -42,6 +42,8 @@ pub struct BertConfig {
     pub epsilon: f32,
     /// Whether it has the head that guesses masked words.
     pub guesses: bool,
+    /// Whether it has the layer that makes one vector of a sentence from its first token.
+    pub pools: bool,
     /// How tokens attend to each other.
     pub attention: Family,
 }
@@ -59,6 +61,7 @@ impl BertConfig {
             activation: Activation::Gelu,
             epsilon: 1e-12,
             guesses: false,
+            pools: false,
             attention: Family::Softmax,
         }
     }
@@ -78,10 +81,15 @@ impl BertConfig {
         BertConfig::of(6, 384, 12)
     }
 
-    fn read(config: &Config, guesses: bool) -> Result<Self> {
+    fn read(config: &Config, guesses: bool, pools: bool) -> Result<Self> {
         let positions = config.text_or("position_embedding_type", "absolute")?;
         if positions != "absolute" {
             return Err(config.error("position_embedding_type", "absolute", positions));
+        }
+        for (key, computed) in [("is_decoder", false), ("tie_word_embeddings", true)] {
+            if config.flag_or(key, computed)? != computed {
+                return Err(config.error(key, computed.to_string(), !computed));
+            }
         }
         Ok(BertConfig {
             vocabulary: config.size("vocab_size")?,
@@ -94,8 +102,27 @@ impl BertConfig {
             activation: names::activation(config, "hidden_act", "gelu")?,
             epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
             guesses,
+            pools,
             attention: names::family(config)?,
         })
+    }
+
+    fn write(&self) -> serde_json::Value {
+        let mut config = serde_json::json!({
+            "model_type": "bert",
+            "architectures": [if self.guesses { "BertForMaskedLM" } else { "BertModel" }],
+            "vocab_size": self.vocabulary,
+            "max_position_embeddings": self.context,
+            "type_vocab_size": self.segments,
+            "hidden_size": self.width,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.hidden,
+            "hidden_act": names::of_activation(self.activation),
+            "layer_norm_eps": names::decimal(self.epsilon),
+        });
+        names::write_family(&mut config, self.attention);
+        config
     }
 
     /// The number of parameters, without making them.
@@ -105,11 +132,12 @@ impl BertConfig {
         let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
         let block = attention + 2 * d * f + d + f + 4 * d;
         let head = if self.guesses { d * d + d + 2 * d + v } else { 0 };
-        (v + t + s) * d + 2 * d + l * block + head
+        let pooler = if self.pools { d * d + d } else { 0 };
+        (v + t + s) * d + 2 * d + l * block + head + pooler
     }
 }
 
-/// Hugging Face's names.
+/// Hugging Face's names, beside a head. Without one the first part, `bert.`, is not there.
 const NAMES: Names = Names {
     parts: &[
         ("tokens.", "bert.embeddings.word_embeddings."),
@@ -125,6 +153,7 @@ const NAMES: Names = Names {
         (".mlp.norm.", ".output.LayerNorm."),
         (".mlp.up_proj.", ".intermediate.dense."),
         (".mlp.down_proj.", ".output.dense."),
+        ("pooler.", "bert.pooler."),
         ("head.dense.", "cls.predictions.transform.dense."),
         ("head.norm.", "cls.predictions.transform.LayerNorm."),
         ("head.bias", "cls.predictions.bias"),
@@ -148,6 +177,8 @@ pub struct Bert {
     pub layers: Vec<Block<LayerNorm, Mlp>>,
     /// What guesses masked words.
     pub head: Option<MaskedHead>,
+    /// What makes one vector of a sentence from its first token: [D, D].
+    pub pooler: Option<Linear>,
 }
 
 parameters!(Bert {
@@ -157,6 +188,7 @@ parameters!(Bert {
     norm: "norm",
     layers: "layers",
     head: "head",
+    pooler: "pooler.dense",
 });
 
 /// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
@@ -234,11 +266,15 @@ impl Bert {
             })
         };
         let layers = (0..layers).map(block).collect::<Result<_>>()?;
-        let mut head =
-            || MaskedHead { dense: Linear::new(width, width, random), norm: norm(), bias: Array1::zeros(vocabulary) };
+        let head = config.guesses.then(|| MaskedHead {
+            dense: Linear::new(width, width, random),
+            norm: norm(),
+            bias: Array1::zeros(vocabulary),
+        });
         Ok(Bert {
             config: *config,
-            head: config.guesses.then(&mut head),
+            head,
+            pooler: config.pools.then(|| Linear::new(width, width, random)),
             tokens: Embedding::new(vocabulary, width, random),
             positions: Embedding::new(context, width, random),
             segments: Embedding::new(segments, width, random),
@@ -247,17 +283,30 @@ impl Bert {
         })
     }
 
-    /// The model of a checkpoint, with the head that guesses words if it has one.
+    /// The model of a checkpoint, with the head that guesses words and the pooler if it has them.
     ///
     /// # Errors
     /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
     pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
         let guesses = checkpoint.get("cls.predictions.transform.dense.weight").is_some();
-        let config = BertConfig::read(checkpoint.config(), guesses)?;
+        let pools = checkpoint.get("bert.pooler.dense.weight").is_some();
+        let config = BertConfig::read(checkpoint.config(), guesses, pools)?;
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Bert::new(&config, &mut Random::zeros())?;
         NAMES.load(checkpoint, &mut model)?;
         Ok(model)
+    }
+
+    /// Saves it as a folder that [`load`](Bert::load) and Hugging Face read, as a `BertForMaskedLM` if it has the head that
+    /// guesses words and as a `BertModel` if not, its numbers as F32, F16 or BF16.
+    ///
+    /// # Errors
+    /// If a file cannot be written; then nothing has changed.
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        // What the model is by what it has: its parts can be taken away.
+        let config = BertConfig { guesses: self.head.is_some(), pools: self.pooler.is_some(), ..self.config };
+        let prefix = if config.guesses { "" } else { "bert." };
+        NAMES.save_without(prefix, folder, &config.write(), self, dtype)
     }
 
     /// Its sizes.
@@ -293,6 +342,19 @@ impl Bert {
             vector.assign(&(sum / norm));
         }
         Ok(vectors)
+    }
+
+    /// A vector for each sentence, [B, D], from the rows of [`infer`](Bert::infer): tanh(W·x + b) of its first token.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`] if the model has no pooler; also if the rows are not those of `batch` sentences.
+    pub fn pool(&self, hidden: &Array2<f32>, batch: usize) -> Result<Array2<f32>> {
+        let missing = Error::MissingPart { part: "the pooler", fit: "a BertModel" };
+        let pooler = self.pooler.as_ref().ok_or(missing)?;
+        let tokens = hidden.nrows() / batch.max(1);
+        expect("the tokens of all sentences", &[batch * tokens, self.config.width], hidden.shape())?;
+        let first = hidden.slice(s![..;tokens.max(1), ..]);
+        Ok(pooler.forward(first)?.mapv_into(f32::tanh))
     }
 
     /// The scores of all words for each row of [`infer`](Bert::infer)'s result: [N, V].
