@@ -5,16 +5,22 @@
 //!
 //! Each block has its norm last.
 
-use foveal::{Attention, Mask};
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+mod head;
+mod sentences;
 
+use foveal::Dropout;
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+pub use self::head::MaskedHead;
+pub use self::sentences::{Masked, Sentences};
 use super::block::Block;
+use super::language::HeadGradients;
 use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, Family, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, add,
-    expect, parameters,
+    dropout, expect, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -191,57 +197,16 @@ parameters!(Bert {
     pooler: "pooler.dense",
 });
 
-/// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MaskedHead {
-    /// W and b: [D, D].
-    pub dense: Linear,
-    /// The norm.
-    pub norm: LayerNorm,
-    /// c: \[V\].
-    pub bias: Array1<f32>,
-}
-
-parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
-
-/// Some sentences as one batch, filled up to the longest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sentences {
-    /// [B·T], with 0 after the end of a sentence.
-    tokens: Vec<u32>,
-    /// The segment of each token, 0 or 1: [B·T].
-    segments: Vec<u32>,
-    lengths: Vec<usize>,
-}
-
-impl Sentences {
-    /// A batch of sentences.
-    pub fn new<S: AsRef<[u32]>>(sentences: &[S]) -> Self {
-        let longest = sentences.iter().map(|sentence| sentence.as_ref().len()).max().unwrap_or(0);
-        let mut tokens = Vec::with_capacity(sentences.len() * longest);
-        for sentence in sentences {
-            tokens.extend_from_slice(sentence.as_ref());
-            tokens.resize(tokens.len() + longest - sentence.as_ref().len(), 0);
-        }
-        let lengths = sentences.iter().map(|sentence| sentence.as_ref().len()).collect();
-        Sentences { segments: vec![0; tokens.len()], tokens, lengths }
-    }
-
-    /// One sentence of two segments, the second from token `start` on.
-    pub fn pair(tokens: &[u32], start: usize) -> Self {
-        let segments = (0..tokens.len()).map(|i| u32::from(i >= start)).collect();
-        Sentences { tokens: tokens.to_vec(), segments, lengths: vec![tokens.len()] }
-    }
-
-    /// B.
-    pub fn batch(&self) -> usize {
-        self.lengths.len()
-    }
-
-    /// The number of tokens of each.
-    pub fn lengths(&self) -> &[usize] {
-        &self.lengths
-    }
+/// What [`Bert::backward`] needs.
+#[derive(Debug)]
+pub struct Saved {
+    sentences: Sentences,
+    /// Which rows were asked for.
+    rows: Vec<usize>,
+    dropout: Option<Dropout>,
+    norm: layer_norm::Saved,
+    layers: stack::Saved<LayerNorm, Mlp>,
+    head: head::Saved,
 }
 
 impl Bert {
@@ -266,11 +231,7 @@ impl Bert {
             })
         };
         let layers = (0..layers).map(block).collect::<Result<_>>()?;
-        let head = config.guesses.then(|| MaskedHead {
-            dense: Linear::new(width, width, random),
-            norm: norm(),
-            bias: Array1::zeros(vocabulary),
-        });
+        let head = config.guesses.then(|| MaskedHead::new(vocabulary, activation, norm(), random));
         Ok(Bert {
             config: *config,
             head,
@@ -319,12 +280,17 @@ impl Bert {
     /// # Errors
     /// [`Error::TokenId`] for a token outside the vocabulary, [`Error::Context`] for a sentence longer than the positions.
     pub fn infer(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
-        let batch = sentences.batch();
-        let mut x = self.tokens.forward(&sentences.tokens)?;
-        self.positions.add_positions(&mut x, batch, 0)?;
-        add(&mut x, &self.segments.forward(&sentences.segments)?)?;
-        let attention = Attention::new().mask(Mask::padding(sentences.lengths()));
-        stack::infer(&self.layers, self.norm.infer(&x)?, batch, (Kind::Encoder, &attention), None, probe)
+        let x = self.norm.infer(&self.sum(sentences)?)?;
+        let attention = stack::reading(sentences.lengths());
+        stack::infer(&self.layers, x, sentences.batch(), (Kind::Encoder, &attention), None, probe)
+    }
+
+    /// E + P + S of all tokens: [B·T, D].
+    fn sum(&self, sentences: &Sentences) -> Result<Array2<f32>> {
+        let mut x = self.tokens.forward(sentences.tokens())?;
+        self.positions.add_positions(&mut x, sentences.batch(), 0)?;
+        add(&mut x, &self.segments.forward(sentences.segments())?)?;
+        Ok(x)
     }
 
     /// A vector of length 1 for each sentence, the mean of its tokens': [B, D]. The product of two is their similarity.
@@ -362,13 +328,49 @@ impl Bert {
     /// # Errors
     /// [`Error::MissingPart`] if the model has no head that guesses words.
     pub fn guess(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
-        let Some(head) = &self.head else {
-            return Err(Error::MissingPart { part: "the head that guesses masked words", fit: "a BertForMaskedLM" });
-        };
-        let mut x = head.dense.forward(hidden)?;
-        self.config.activation.apply(&mut x);
-        let mut logits = self.tokens.logits(&head.norm.infer(&x)?)?;
-        logits += &head.bias;
-        Ok(logits)
+        self.head()?.infer(hidden, &self.tokens)
     }
+
+    fn head(&self) -> Result<&MaskedHead> {
+        self.head.as_ref().ok_or_else(missing_head)
+    }
+
+    /// The scores of all words for each that is masked, [N, V], with what [`backward`](Bert::backward) needs.
+    ///
+    /// # Errors
+    /// As [`infer`](Bert::infer) and [`guess`](Bert::guess).
+    pub fn forward(&self, masked: &Masked, dropout: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
+        let (sentences, rows) = (masked.sentences().clone(), masked.rows().to_vec());
+        let (mut x, norm) = self.norm.forward(&self.sum(&sentences)?.into_shared())?;
+        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+        let (attention, drop) = (stack::reading(sentences.lengths()), dropout::at(dropout, 1));
+        let (x, layers) = stack::forward(&self.layers, x.into_shared(), sentences.batch(), &attention, drop)?;
+        // Only what is masked is guessed: the scores are the largest array, and the others have no loss.
+        let (logits, head) = self.head()?.forward(x.select(Axis(0), &rows), &self.tokens)?;
+        Ok((logits, Saved { sentences, rows, dropout, norm, layers, head }))
+    }
+
+    /// Adds the gradients of all parameters but the pooler's, which guesses nothing, to `grad`; returns those of the heads.
+    ///
+    /// # Errors
+    /// If dlogits is not shaped like the logits.
+    pub fn backward(&self, saved: &Saved, dlogits: &Array2<f32>, grad: &mut Self) -> Result<HeadGradients> {
+        let Saved { sentences, rows, dropout, norm, layers, head } = saved;
+        let Some(dhead) = &mut grad.head else { return Err(missing_head()) };
+        let dguessed = self.head()?.backward(head, dlogits, &self.tokens, (dhead, &mut grad.tokens))?;
+        let mut dx = Array2::zeros((sentences.tokens().len(), self.config.width));
+        rows.iter().zip(dguessed.outer_iter()).for_each(|(row, d)| dx.row_mut(*row).scaled_add(1.0, &d));
+        let mut dgates = HeadGradients::default();
+        let mut dx = stack::backward(&self.layers, layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
+        dropout::at(*dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        let dx = self.norm.backward(norm, &dx, &mut grad.norm)?;
+        self.segments.backward(sentences.segments(), &dx, &mut grad.segments)?;
+        self.positions.add_positions_backward(&dx, sentences.batch(), 0, &mut grad.positions)?;
+        self.tokens.backward(sentences.tokens(), &dx, &mut grad.tokens)?;
+        Ok(dgates)
+    }
+}
+
+fn missing_head() -> Error {
+    Error::MissingPart { part: "the head that guesses masked words", fit: "a BertForMaskedLM" }
 }
