@@ -14,7 +14,7 @@ use crate::support;
 /// Any of them.
 pub trait Stored: Sized + PartialEq + Debug {
     fn load(checkpoint: &Checkpoint) -> Result<Self>;
-    fn save(&self, folder: &Path) -> Result<()>;
+    fn save_as(&self, folder: &Path, dtype: Dtype) -> Result<()>;
     /// The one in a model of any kind.
     fn of(model: Model) -> Option<Self>;
 }
@@ -26,8 +26,8 @@ macro_rules! stored {
                 $model::load(checkpoint)
             }
 
-            fn save(&self, folder: &Path) -> Result<()> {
-                $model::save(self, folder, Dtype::F32)
+            fn save_as(&self, folder: &Path, dtype: Dtype) -> Result<()> {
+                self.save(folder, dtype)
             }
 
             fn of(model: Model) -> Option<Self> {
@@ -47,7 +47,7 @@ fn check<M: Stored>(name: &str) {
     let theirs = Checkpoint::open(folder(name)).unwrap();
     assert_eq!(M::of(Model::load(&theirs).unwrap()).as_ref(), Some(&model), "{name}");
     let saved = tempfile::tempdir().unwrap();
-    model.save(saved.path()).unwrap();
+    model.save_as(saved.path(), Dtype::F32).unwrap();
     let ours = Checkpoint::open(saved.path()).unwrap();
     assert_eq!(M::load(&ours).unwrap(), model, "{name}");
     assert!(ours.names().eq(theirs.names()), "{name}: {:?}", ours.names().collect::<Vec<_>>());
