@@ -63,6 +63,7 @@ fn what_is_saved_is_what_is_loaded() {
     check::<Bert>("bert");
     check::<Bert>("bert_model");
     check::<Llama>("llama");
+    check::<Llama>("llama_linear");
     check::<Llama>("llama3");
     check::<Vit>("vit");
     check::<Transformer>("norm_last");
