@@ -1,11 +1,14 @@
 //! Analysis against its definitions, written out cell by cell on the dense weights.
 
+use foveal_models::analysis::importance::of_masked;
 use foveal_models::analysis::{self, ablation, head_scores, importance, norms, rollout, top, words};
-use foveal_models::layer::{CrossEntropy, Random};
-use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Trained};
+use foveal_models::layer::{CrossEntropy, Parameters, Random};
+use foveal_models::model::{
+    Bert, BertConfig, Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Masked, Sentences, Trained,
+};
 use foveal_models::trace::{Capture, Head, Kind, Probe, Trace};
 use foveal_models::{Error, Tokenizer};
-use ndarray::{Array1, Array2, s};
+use ndarray::{Array1, Array2, Axis, s};
 
 const TOKENS: [u32; 9] = [3, 1, 4, 1, 5, 9, 2, 6, 5];
 
@@ -14,7 +17,6 @@ fn gpt2() -> Gpt2 {
     let config =
         Gpt2Config { vocabulary: 11, context: 32, width: 24, heads: 3, layers: 3, hidden: 48, ..Gpt2Config::nano() };
     let mut model = Gpt2::new(&config, &mut Random::new(5)).unwrap();
-    use foveal_models::layer::Parameters;
     model.visit_mut("", &mut |_, mut parameter| parameter.mapv_inplace(|x| if x == 1.0 { x } else { 12.0 * x }));
     model
 }
@@ -193,6 +195,40 @@ fn importance_is_the_slope_of_the_loss_in_the_gates() {
             near(importance[&site][head].into(), expected, 2e-3 + 2e-2 * expected, "importance");
         }
     }
+}
+
+#[test]
+fn importance_for_an_encoder_is_the_slope_of_the_loss_of_masked_words() {
+    let sizes =
+        BertConfig { vocabulary: 11, context: 16, width: 24, heads: 3, layers: 2, hidden: 48, ..BertConfig::base() };
+    let mut model = Bert::new(&BertConfig { guesses: true, ..sizes }, &mut Random::new(5)).unwrap();
+    model.visit_mut("", &mut |_, mut parameter| parameter.mapv_inplace(|x| if x == 1.0 { x } else { 4.0 * x }));
+    let pair = Masked::new(Sentences::new(&[&TOKENS[..], &TOKENS[3..]]), &[(0, 1), (0, 6), (1, 2)], 10).unwrap();
+    let texts = [pair, Masked::new(Sentences::pair(&[8, 8, 3, 0, 9], 3), &[(0, 2)], 10).unwrap()];
+    let importance = of_masked(&model, &texts).unwrap();
+    assert_eq!(importance.len(), 2);
+    for (site, of_heads) in &importance {
+        for (head, got) in of_heads.iter().enumerate() {
+            let loss = |text: &Masked, gate: f32| {
+                let mut gated = model.clone();
+                let attention = gated.layers[site.layer].attention.layer.attention_mut().unwrap();
+                let output = std::sync::Arc::make_mut(&mut attention.output);
+                output.weight.slice_mut(s![.., 8 * head..8 * (head + 1)]).mapv_inplace(|x| gate * x);
+                let hidden = gated.infer(text.sentences(), &mut Probe::default()).unwrap();
+                let logits = gated.guess(hidden.select(Axis(0), text.rows()).view()).unwrap();
+                f64::from(CrossEntropy::new().forward(&logits, text.words()).unwrap().mean)
+            };
+            let slope = |text| (loss(text, 1.01) - loss(text, 0.99)) / 0.02;
+            let expected = texts.iter().map(|text| slope(text).abs()).sum::<f64>() / 2.0;
+            near((*got).into(), expected, 2e-3 + 2e-2 * expected, "importance");
+        }
+    }
+    assert!(importance.values().any(|of_heads| of_heads.iter().any(|x| *x > 1e-2)));
+    assert!(matches!(of_masked(&model, &[]), Err(Error::TooShort { tokens: 0, least: 1 })));
+    let nothing = Masked::new(Sentences::new(&[TOKENS]), &[], 10).unwrap();
+    assert!(matches!(of_masked(&model, &[nothing]), Err(Error::TooShort { tokens: 0, least: 1 })));
+    model.head = None;
+    assert!(matches!(of_masked(&model, &texts), Err(Error::MissingPart { .. })));
 }
 
 /// Real vocabularies: see `make data`.

@@ -5,16 +5,22 @@
 //!
 //! Each block has its norm last.
 
-use foveal::{Attention, Mask};
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+mod head;
+mod sentences;
 
+use foveal::Dropout;
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+pub use self::head::MaskedHead;
+pub use self::sentences::{Masked, Sentences};
 use super::block::Block;
+use super::language::HeadGradients;
 use super::names::{self, Names};
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config};
+use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
     Activation, Embedding, Family, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, add,
-    parameters,
+    dropout, expect, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
@@ -42,6 +48,8 @@ pub struct BertConfig {
     pub epsilon: f32,
     /// Whether it has the head that guesses masked words.
     pub guesses: bool,
+    /// Whether it has the layer that makes one vector of a sentence from its first token.
+    pub pools: bool,
     /// How tokens attend to each other.
     pub attention: Family,
 }
@@ -59,6 +67,7 @@ impl BertConfig {
             activation: Activation::Gelu,
             epsilon: 1e-12,
             guesses: false,
+            pools: false,
             attention: Family::Softmax,
         }
     }
@@ -78,10 +87,15 @@ impl BertConfig {
         BertConfig::of(6, 384, 12)
     }
 
-    fn read(config: &Config, guesses: bool) -> Result<Self> {
+    fn read(config: &Config, guesses: bool, pools: bool) -> Result<Self> {
         let positions = config.text_or("position_embedding_type", "absolute")?;
         if positions != "absolute" {
             return Err(config.error("position_embedding_type", "absolute", positions));
+        }
+        for (key, computed) in [("is_decoder", false), ("tie_word_embeddings", true)] {
+            if config.flag_or(key, computed)? != computed {
+                return Err(config.error(key, computed.to_string(), !computed));
+            }
         }
         Ok(BertConfig {
             vocabulary: config.size("vocab_size")?,
@@ -94,8 +108,27 @@ impl BertConfig {
             activation: names::activation(config, "hidden_act", "gelu")?,
             epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
             guesses,
+            pools,
             attention: names::family(config)?,
         })
+    }
+
+    fn write(&self) -> serde_json::Value {
+        let mut config = serde_json::json!({
+            "model_type": "bert",
+            "architectures": [if self.guesses { "BertForMaskedLM" } else { "BertModel" }],
+            "vocab_size": self.vocabulary,
+            "max_position_embeddings": self.context,
+            "type_vocab_size": self.segments,
+            "hidden_size": self.width,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.hidden,
+            "hidden_act": names::of_activation(self.activation),
+            "layer_norm_eps": names::decimal(self.epsilon),
+        });
+        names::write_family(&mut config, self.attention);
+        config
     }
 
     /// The number of parameters, without making them.
@@ -105,11 +138,12 @@ impl BertConfig {
         let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
         let block = attention + 2 * d * f + d + f + 4 * d;
         let head = if self.guesses { d * d + d + 2 * d + v } else { 0 };
-        (v + t + s) * d + 2 * d + l * block + head
+        let pooler = if self.pools { d * d + d } else { 0 };
+        (v + t + s) * d + 2 * d + l * block + head + pooler
     }
 }
 
-/// Hugging Face's names.
+/// Hugging Face's names, beside a head. Without one the first part, `bert.`, is not there.
 const NAMES: Names = Names {
     parts: &[
         ("tokens.", "bert.embeddings.word_embeddings."),
@@ -125,6 +159,7 @@ const NAMES: Names = Names {
         (".mlp.norm.", ".output.LayerNorm."),
         (".mlp.up_proj.", ".intermediate.dense."),
         (".mlp.down_proj.", ".output.dense."),
+        ("pooler.", "bert.pooler."),
         ("head.dense.", "cls.predictions.transform.dense."),
         ("head.norm.", "cls.predictions.transform.LayerNorm."),
         ("head.bias", "cls.predictions.bias"),
@@ -148,6 +183,8 @@ pub struct Bert {
     pub layers: Vec<Block<LayerNorm, Mlp>>,
     /// What guesses masked words.
     pub head: Option<MaskedHead>,
+    /// What makes one vector of a sentence from its first token: [D, D].
+    pub pooler: Option<Linear>,
 }
 
 parameters!(Bert {
@@ -157,59 +194,19 @@ parameters!(Bert {
     norm: "norm",
     layers: "layers",
     head: "head",
+    pooler: "pooler.dense",
 });
 
-/// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MaskedHead {
-    /// W and b: [D, D].
-    pub dense: Linear,
-    /// The norm.
-    pub norm: LayerNorm,
-    /// c: \[V\].
-    pub bias: Array1<f32>,
-}
-
-parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
-
-/// Some sentences as one batch, filled up to the longest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sentences {
-    /// [B·T], with 0 after the end of a sentence.
-    tokens: Vec<u32>,
-    /// The segment of each token, 0 or 1: [B·T].
-    segments: Vec<u32>,
-    lengths: Vec<usize>,
-}
-
-impl Sentences {
-    /// A batch of sentences.
-    pub fn new<S: AsRef<[u32]>>(sentences: &[S]) -> Self {
-        let longest = sentences.iter().map(|sentence| sentence.as_ref().len()).max().unwrap_or(0);
-        let mut tokens = Vec::with_capacity(sentences.len() * longest);
-        for sentence in sentences {
-            tokens.extend_from_slice(sentence.as_ref());
-            tokens.resize(tokens.len() + longest - sentence.as_ref().len(), 0);
-        }
-        let lengths = sentences.iter().map(|sentence| sentence.as_ref().len()).collect();
-        Sentences { segments: vec![0; tokens.len()], tokens, lengths }
-    }
-
-    /// One sentence of two segments, the second from token `start` on.
-    pub fn pair(tokens: &[u32], start: usize) -> Self {
-        let segments = (0..tokens.len()).map(|i| u32::from(i >= start)).collect();
-        Sentences { tokens: tokens.to_vec(), segments, lengths: vec![tokens.len()] }
-    }
-
-    /// B.
-    pub fn batch(&self) -> usize {
-        self.lengths.len()
-    }
-
-    /// The number of tokens of each.
-    pub fn lengths(&self) -> &[usize] {
-        &self.lengths
-    }
+/// What [`Bert::backward`] needs.
+#[derive(Debug)]
+pub struct Saved {
+    sentences: Sentences,
+    /// Which rows were asked for.
+    rows: Vec<usize>,
+    dropout: Option<Dropout>,
+    norm: layer_norm::Saved,
+    layers: stack::Saved<LayerNorm, Mlp>,
+    head: head::Saved,
 }
 
 impl Bert {
@@ -234,11 +231,11 @@ impl Bert {
             })
         };
         let layers = (0..layers).map(block).collect::<Result<_>>()?;
-        let mut head =
-            || MaskedHead { dense: Linear::new(width, width, random), norm: norm(), bias: Array1::zeros(vocabulary) };
+        let head = config.guesses.then(|| MaskedHead::new(vocabulary, activation, norm(), random));
         Ok(Bert {
             config: *config,
-            head: config.guesses.then(&mut head),
+            head,
+            pooler: config.pools.then(|| Linear::new(width, width, random)),
             tokens: Embedding::new(vocabulary, width, random),
             positions: Embedding::new(context, width, random),
             segments: Embedding::new(segments, width, random),
@@ -247,17 +244,30 @@ impl Bert {
         })
     }
 
-    /// The model of a checkpoint, with the head that guesses words if it has one.
+    /// The model of a checkpoint, with the head that guesses words and the pooler if it has them.
     ///
     /// # Errors
     /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
     pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
         let guesses = checkpoint.get("cls.predictions.transform.dense.weight").is_some();
-        let config = BertConfig::read(checkpoint.config(), guesses)?;
+        let pools = checkpoint.get("bert.pooler.dense.weight").is_some();
+        let config = BertConfig::read(checkpoint.config(), guesses, pools)?;
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Bert::new(&config, &mut Random::zeros())?;
         NAMES.load(checkpoint, &mut model)?;
         Ok(model)
+    }
+
+    /// Saves it as a folder that [`load`](Bert::load) and Hugging Face read, as a `BertForMaskedLM` if it has the head that
+    /// guesses words and as a `BertModel` if not, its numbers as F32, F16 or BF16.
+    ///
+    /// # Errors
+    /// If a file cannot be written; then nothing has changed.
+    pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
+        // What the model is by what it has: its parts can be taken away.
+        let config = BertConfig { guesses: self.head.is_some(), pools: self.pooler.is_some(), ..self.config };
+        let prefix = if config.guesses { "" } else { "bert." };
+        NAMES.save_without(prefix, folder, &config.write(), self, dtype)
     }
 
     /// Its sizes.
@@ -270,12 +280,17 @@ impl Bert {
     /// # Errors
     /// [`Error::TokenId`] for a token outside the vocabulary, [`Error::Context`] for a sentence longer than the positions.
     pub fn infer(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
-        let batch = sentences.batch();
-        let mut x = self.tokens.forward(&sentences.tokens)?;
-        self.positions.add_positions(&mut x, batch, 0)?;
-        add(&mut x, &self.segments.forward(&sentences.segments)?)?;
-        let attention = Attention::new().mask(Mask::padding(sentences.lengths()));
-        stack::infer(&self.layers, self.norm.infer(&x)?, batch, (Kind::Encoder, &attention), None, probe)
+        let x = self.norm.infer(&self.sum(sentences)?)?;
+        let attention = stack::reading(sentences.lengths());
+        stack::infer(&self.layers, x, sentences.batch(), (Kind::Encoder, &attention), None, probe)
+    }
+
+    /// E + P + S of all tokens: [B·T, D].
+    fn sum(&self, sentences: &Sentences) -> Result<Array2<f32>> {
+        let mut x = self.tokens.forward(sentences.tokens())?;
+        self.positions.add_positions(&mut x, sentences.batch(), 0)?;
+        add(&mut x, &self.segments.forward(sentences.segments())?)?;
+        Ok(x)
     }
 
     /// A vector of length 1 for each sentence, the mean of its tokens': [B, D]. The product of two is their similarity.
@@ -295,18 +310,67 @@ impl Bert {
         Ok(vectors)
     }
 
+    /// A vector for each sentence, [B, D], from the rows of [`infer`](Bert::infer): tanh(W·x + b) of its first token.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`] if the model has no pooler; also if the rows are not those of `batch` sentences.
+    pub fn pool(&self, hidden: &Array2<f32>, batch: usize) -> Result<Array2<f32>> {
+        let missing = Error::MissingPart { part: "the pooler", fit: "a BertModel" };
+        let pooler = self.pooler.as_ref().ok_or(missing)?;
+        let tokens = hidden.nrows() / batch.max(1);
+        expect("the tokens of all sentences", &[batch * tokens, self.config.width], hidden.shape())?;
+        let first = hidden.slice(s![..;tokens.max(1), ..]);
+        Ok(pooler.forward(first)?.mapv_into(f32::tanh))
+    }
+
     /// The scores of all words for each row of [`infer`](Bert::infer)'s result: [N, V].
     ///
     /// # Errors
     /// [`Error::MissingPart`] if the model has no head that guesses words.
     pub fn guess(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
-        let Some(head) = &self.head else {
-            return Err(Error::MissingPart { part: "the head that guesses masked words", fit: "a BertForMaskedLM" });
-        };
-        let mut x = head.dense.forward(hidden)?;
-        self.config.activation.apply(&mut x);
-        let mut logits = self.tokens.logits(&head.norm.infer(&x)?)?;
-        logits += &head.bias;
-        Ok(logits)
+        self.head()?.infer(hidden, &self.tokens)
     }
+
+    fn head(&self) -> Result<&MaskedHead> {
+        self.head.as_ref().ok_or_else(missing_head)
+    }
+
+    /// The scores of all words for each that is masked, [N, V], with what [`backward`](Bert::backward) needs.
+    ///
+    /// # Errors
+    /// As [`infer`](Bert::infer) and [`guess`](Bert::guess).
+    pub fn forward(&self, masked: &Masked, dropout: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
+        let (sentences, rows) = (masked.sentences().clone(), masked.rows().to_vec());
+        let (mut x, norm) = self.norm.forward(&self.sum(&sentences)?.into_shared())?;
+        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+        let (attention, drop) = (stack::reading(sentences.lengths()), dropout::at(dropout, 1));
+        let (x, layers) = stack::forward(&self.layers, x.into_shared(), sentences.batch(), &attention, drop)?;
+        // Only what is masked is guessed: the scores are the largest array, and the others have no loss.
+        let (logits, head) = self.head()?.forward(x.select(Axis(0), &rows), &self.tokens)?;
+        Ok((logits, Saved { sentences, rows, dropout, norm, layers, head }))
+    }
+
+    /// Adds the gradients of all parameters but the pooler's, which guesses nothing, to `grad`; returns those of the heads.
+    ///
+    /// # Errors
+    /// If dlogits is not shaped like the logits.
+    pub fn backward(&self, saved: &Saved, dlogits: &Array2<f32>, grad: &mut Self) -> Result<HeadGradients> {
+        let Saved { sentences, rows, dropout, norm, layers, head } = saved;
+        let Some(dhead) = &mut grad.head else { return Err(missing_head()) };
+        let dguessed = self.head()?.backward(head, dlogits, &self.tokens, (dhead, &mut grad.tokens))?;
+        let mut dx = Array2::zeros((sentences.tokens().len(), self.config.width));
+        rows.iter().zip(dguessed.outer_iter()).for_each(|(row, d)| dx.row_mut(*row).scaled_add(1.0, &d));
+        let mut dgates = HeadGradients::default();
+        let mut dx = stack::backward(&self.layers, layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
+        dropout::at(*dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        let dx = self.norm.backward(norm, &dx, &mut grad.norm)?;
+        self.segments.backward(sentences.segments(), &dx, &mut grad.segments)?;
+        self.positions.add_positions_backward(&dx, sentences.batch(), 0, &mut grad.positions)?;
+        self.tokens.backward(sentences.tokens(), &dx, &mut grad.tokens)?;
+        Ok(dgates)
+    }
+}
+
+fn missing_head() -> Error {
+    Error::MissingPart { part: "the head that guesses masked words", fit: "a BertForMaskedLM" }
 }

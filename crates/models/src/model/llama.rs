@@ -148,7 +148,7 @@ impl LlamaConfig {
             "intermediate_size": self.hidden,
             "hidden_act": names::of_activation(self.activation),
             "rms_norm_eps": names::decimal(self.epsilon),
-            "rope_theta": self.rope_base,
+            "rope_theta": self.saved_base(),
             "attention_bias": self.attention_bias,
             "tie_word_embeddings": self.tied,
         });
@@ -163,6 +163,15 @@ impl LlamaConfig {
         };
         config["rope_scaling"] = scaling;
         config
+    }
+
+    /// The base of the rotary positions, with the scaling in it that is nothing but another base and has no name of its own.
+    fn saved_base(&self) -> f64 {
+        let dim = self.head_dim as f64;
+        match self.rope_scaling {
+            RopeScaling::Ntk(factor) => self.rope_base * factor.powf(dim / (dim - 2.0)),
+            _ => self.rope_base,
+        }
     }
 
     /// The number of parameters, without making them.

@@ -1,4 +1,4 @@
-//! The models, one file each: configuration with presets, the model, its run, and where it is trained the way back.
+//! The models, one file each: configuration with presets, the model, its run and the way back.
 //!
 //! Every model is a stack of [`Block`]s. [`Model`] is any of them, by what a checkpoint says it is.
 
@@ -12,7 +12,7 @@ mod stack;
 pub mod transformer;
 mod vit;
 
-pub use self::bert::{Bert, BertConfig, Sentences};
+pub use self::bert::{Bert, BertConfig, Masked, MaskedHead, Sentences};
 pub use self::block::Block;
 pub use self::gpt2::{Gpt2, Gpt2Config};
 pub use self::language::{HeadGradients, LanguageModel, Trained};

@@ -46,11 +46,23 @@ impl Names {
 
     /// Saves a model with its configuration, whole or not at all.
     pub fn save(&self, folder: &Path, config: &Value, model: &impl Parameters, dtype: Dtype) -> Result<()> {
+        self.save_without("", folder, config, model, dtype)
+    }
+
+    /// The same with names that begin after `prefix`: those of a body without a head.
+    pub fn save_without(
+        &self,
+        prefix: &str,
+        folder: &Path,
+        config: &Value,
+        model: &impl Parameters,
+        dtype: Dtype,
+    ) -> Result<()> {
         let mut tensors = Vec::new();
         model.visit("", &mut |ours, parameter| {
             let name = self.theirs(ours);
             let parameter = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
-            tensors.push((name, parameter));
+            tensors.push((name.strip_prefix(prefix).map_or(name.clone(), str::to_owned), parameter));
         });
         save_as(folder, config.as_object().expect("a configuration is an object"), tensors, dtype)
     }

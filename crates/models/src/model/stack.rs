@@ -14,6 +14,11 @@ pub(super) fn causal() -> Attention {
     Attention::new().mask(Mask::causal())
 }
 
+/// Attention to all of a sequence that is read, and not beyond its end.
+pub(super) fn reading(lengths: &[usize]) -> Attention {
+    Attention::new().mask(Mask::padding(lengths))
+}
+
 /// y: [B·T, D] for x: [B·T, D]. With a cache, one for each block, the tokens follow those that are in it.
 pub(super) fn infer<N: Layer, M: Layer>(
     blocks: &[Block<N, M>],

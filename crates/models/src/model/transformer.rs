@@ -6,7 +6,7 @@
 //!
 //! with sinusoidal positions PE. As in PyTorch's `nn.Transformer`, both stacks end in a norm.
 
-use foveal::{Attention, Dropout, KvCache, Mask, add_positional_encoding};
+use foveal::{Dropout, KvCache, add_positional_encoding};
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
 use super::block::{self, Block, Encoded, Other};
@@ -320,7 +320,7 @@ impl Transformer {
     pub fn encode(&self, source: Batch, probe: &mut Probe) -> Result<Array2<f32>> {
         let batch = source.lengths.len();
         let x = self.embed(&self.source, source.tokens, batch, 0)?;
-        let x = stack::infer(&self.encoder, x, batch, (Kind::Encoder, &reading(source.lengths)), None, probe)?;
+        let x = stack::infer(&self.encoder, x, batch, (Kind::Encoder, &stack::reading(source.lengths)), None, probe)?;
         self.encoder_norm.infer(&x)
     }
 
@@ -346,7 +346,7 @@ impl Transformer {
     pub fn write(&self, tokens: &[u32], writing: &mut Writing, probe: &mut Probe) -> Result<Array2<f32>> {
         let (batch, start) = (writing.lengths.len(), writing.len());
         let mut x = self.embed(&self.target, tokens, batch, start)?;
-        let (causal, cross) = (Attention::new().mask(Mask::causal()), reading(&writing.lengths));
+        let (causal, cross) = (stack::causal(), stack::reading(&writing.lengths));
         let Writing { memory, cache, .. } = writing;
         for (layer, block) in self.decoder.iter().enumerate() {
             let other = Other { memory: &memory[layer], attention: &cross };
@@ -387,7 +387,7 @@ impl Transformer {
             dropout::at(drop, place).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
             Ok(x.into_shared())
         };
-        let (reading, causal) = (reading(source.lengths), Attention::new().mask(Mask::causal()));
+        let (reading, causal) = (stack::reading(source.lengths), stack::causal());
         let x = embed(&self.source, source.tokens, 0)?;
         let (x, encoder) = stack::forward(&self.encoder, x, batch, &reading, dropout::at(drop, 1))?;
         let (memory, encoder_norm) = Layer::forward(&self.encoder_norm, &x)?;
@@ -447,11 +447,6 @@ impl Transformer {
         dx *= (self.config.width as f32).sqrt();
         table.backward(tokens, &dx, grad)
     }
-}
-
-/// Attention to the sequence that is read: to all of it, and not beyond its end.
-fn reading(lengths: &[usize]) -> Attention {
-    Attention::new().mask(Mask::padding(lengths))
 }
 
 fn new_block(

@@ -1,11 +1,11 @@
 //! Gradients of whole models, by the change of the loss along them and along random directions.
 
-use foveal_models::layer::{CrossEntropy, Family, Parameters, Random};
+use foveal_models::layer::{CrossEntropy, Dropout, Family, Parameters, Random};
 use foveal_models::model::transformer::Batch;
-use foveal_models::model::{Trained, Transformer, Vit};
+use foveal_models::model::{Bert, Masked, Sentences, Trained, Transformer, Vit};
 use ndarray::Array4;
 
-use crate::{all, gpt2, llama, transformer, vit};
+use crate::{all, bert, gpt2, llama, transformer, vit};
 
 /// The loss in f64, and the gradients.
 type Run<'a, M> = &'a dyn Fn(&M, Option<&mut M>) -> f64;
@@ -78,6 +78,27 @@ fn of_language_models() {
         check(&format!("GPT-2 with {family}"), &gpt2(family), &of_text);
         check(&format!("Llama with {family}"), &llama(family), &of_text);
     }
+}
+
+fn of_masked(model: &Bert, dropout: Option<Dropout>, grad: Option<&mut Bert>) -> f64 {
+    let sentences = Sentences::new(&[&[3, 1, 4, 1, 5, 9, 2, 6][..], &[5, 3, 5, 8, 9]]);
+    let masked = Masked::new(sentences, &[(0, 2), (0, 5), (1, 0), (1, 4)], 10).unwrap();
+    let (mut logits, saved) = model.forward(&masked, dropout).unwrap();
+    let value = loss(&logits, masked.words());
+    if let Some(grad) = grad {
+        CrossEntropy::new().forward_backward(&mut logits, masked.words()).unwrap();
+        model.backward(&saved, &logits, grad).unwrap();
+    }
+    value
+}
+
+#[test]
+fn of_an_encoder_that_guesses_words() {
+    for family in all().into_iter().chain([Family::Fourier]) {
+        check(&format!("BERT with {family}"), &bert(family), &|model, grad| of_masked(model, None, grad));
+    }
+    let dropout = Some(Dropout { probability: 0.2, seed: 3 });
+    check("BERT with dropout", &bert(Family::Softmax), &|model, grad| of_masked(model, dropout, grad));
 }
 
 fn of_pairs(model: &Transformer, grad: Option<&mut Transformer>) -> f64 {

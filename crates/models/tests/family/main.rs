@@ -6,7 +6,9 @@ mod names;
 mod weights;
 
 use foveal_models::layer::{Activation, Family, Random};
-use foveal_models::model::{Gpt2, Gpt2Config, Llama, LlamaConfig, Transformer, TransformerConfig, Vit, VitConfig};
+use foveal_models::model::{
+    Bert, BertConfig, Gpt2, Gpt2Config, Llama, LlamaConfig, Transformer, TransformerConfig, Vit, VitConfig,
+};
 
 /// Small sizes, so that nothing sees everything.
 fn all() -> Vec<Family> {
@@ -29,6 +31,12 @@ fn gpt2(attention: Family) -> Gpt2 {
     let sizes =
         Gpt2Config { vocabulary: 11, context: 16, width: 24, heads: 2, layers: 2, hidden: 48, ..Gpt2Config::nano() };
     lively(Gpt2::new(&Gpt2Config { attention, ..sizes }, &mut Random::new(4)).unwrap())
+}
+
+fn bert(attention: Family) -> Bert {
+    let sizes =
+        BertConfig { vocabulary: 11, context: 16, width: 24, heads: 2, layers: 2, hidden: 48, ..BertConfig::base() };
+    lively(Bert::new(&BertConfig { guesses: true, attention, ..sizes }, &mut Random::new(4)).unwrap())
 }
 
 fn llama(attention: Family) -> Llama {

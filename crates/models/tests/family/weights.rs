@@ -7,7 +7,7 @@ use foveal_models::trace::{Capture, Kind, LayerTrace, Probe};
 use foveal_models::{Checkpoint, Dtype};
 use ndarray::{Array2, ArrayView1, s};
 
-use crate::{all, gpt2, llama, transformer, vit};
+use crate::{all, bert, gpt2, llama, transformer, vit};
 
 const TOKENS: [u32; 14] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7];
 
@@ -206,6 +206,10 @@ fn of_a_saved_model_are_the_same() {
         assert_eq!(llama, again, "{family}");
     }
     for family in all().into_iter().chain([Family::Fourier]) {
+        let (folder, model) = (tempfile::tempdir().unwrap(), bert(family));
+        model.save(folder.path(), Dtype::F32).unwrap();
+        let Model::Bert(again) = Model::load(&Checkpoint::open(folder.path()).unwrap()).unwrap() else { panic!() };
+        assert_eq!(model, again, "{family}");
         let (folder, model) = (tempfile::tempdir().unwrap(), transformer(family));
         model.save(folder.path(), Dtype::F32).unwrap();
         let Model::Transformer(again) = Model::load(&Checkpoint::open(folder.path()).unwrap()).unwrap() else {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use foveal_models::layer::Parameters;
-use foveal_models::{Checkpoint, Trace};
+use foveal_models::{Checkpoint, Dtype, Trace};
 use ndarray::{Array2, Array4, ArrayD, ArrayViewD, AsArray, Dimension, IxDyn};
 
 use crate::stored::Stored;
@@ -101,7 +101,7 @@ impl Expected {
     /// Whether all gradients are those expected, to 1e-4 of the largest number of each.
     pub fn check_gradients<M: Stored + Parameters>(&self, grad: &M) {
         let saved = tempfile::tempdir().unwrap();
-        grad.save(saved.path()).unwrap();
+        grad.save_as(saved.path(), Dtype::F32).unwrap();
         let got = support::tensors(&saved.path().join("model.safetensors"));
         let expected = support::tensors(&folder(self.model).join("gradients.safetensors"));
         assert!(got.keys().eq(expected.keys()), "{}: {:?}", self.model, got.keys());

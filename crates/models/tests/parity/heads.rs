@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foveal_models::layer::MultiHeadAttention;
 use foveal_models::model::transformer::Batch;
-use foveal_models::model::{Gpt2, HeadGradients, LanguageModel, Llama, Sentences, Transformer, Vit};
+use foveal_models::model::{Bert, Gpt2, HeadGradients, LanguageModel, Llama, Sentences, Transformer, Vit};
 use foveal_models::trace::{Head, Kind, Probe, Site};
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -73,7 +73,7 @@ fn of_language_models() {
 
 #[test]
 fn of_encoders() {
-    let (bert, sentences) = (crate::bert::load(), crate::bert::batch(&Expected::of("bert")));
+    let (bert, sentences): (Bert, _) = (load("bert"), crate::bert::batch(&Expected::of("bert")));
     check_off(
         &bert,
         Head::new(Kind::Encoder, 1, 1),

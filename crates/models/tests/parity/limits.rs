@@ -49,7 +49,7 @@ fn tokens_and_lengths() {
     check_language_model(&load::<Gpt2>("gpt2"));
     check_language_model(&load::<Llama>("llama"));
 
-    let (model, probe, long) = (crate::bert::load(), &mut Probe::default(), [1; CONTEXT + 1]);
+    let (model, probe, long): (Bert, _, _) = (load("bert"), &mut Probe::default(), [1; CONTEXT + 1]);
     assert!(is_token(model.infer(&Sentences::new(&[[1, VOCABULARY]]), probe)));
     assert!(is_context(model.infer(&Sentences::new(&[&long[..2], &long]), probe)));
 
@@ -79,7 +79,7 @@ fn parts_and_layers_that_are_not_there() {
     assert!(matches!(bert.as_language_model(), Err(Error::Unfit { architecture: Architecture::Bert, .. })));
     let gpt2 = Model::load(&Checkpoint::open(folder("gpt2")).unwrap()).unwrap();
     assert_eq!(gpt2.as_language_model().unwrap().shape().context, CONTEXT);
-    let mut bert = crate::bert::load();
+    let mut bert: Bert = load("bert");
     bert.head = None;
     let hidden = bert.infer(&Sentences::new(&[[1, 2]]), &mut Probe::default()).unwrap();
     assert!(matches!(bert.guess(hidden.view()), Err(Error::MissingPart { .. })));
@@ -139,6 +139,8 @@ fn options_that_are_not_there() {
         ("gpt2", "scale_attn_weights", json!(false)),
         ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true)),
         ("bert", "position_embedding_type", json!("relative_key")),
+        ("bert", "is_decoder", json!(true)),
+        ("bert", "tie_word_embeddings", json!(false)),
         ("llama", "mlp_bias", json!(true)),
         ("llama", "rope_parameters", json!({"rope_type": "yarn", "factor": 4.0})),
         ("vit", "qkv_bias", json!(false)),

@@ -9,6 +9,7 @@ mod heads;
 mod language;
 mod limits;
 mod llama;
+mod precision;
 mod stored;
 #[path = "../support/mod.rs"]
 mod support;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use foveal_models::Checkpoint;
 use foveal_models::layer::Loss;
 use foveal_models::model::transformer::Batch;
-use foveal_models::model::{Gpt2, Trained, Transformer};
+use foveal_models::model::{Bert, Gpt2, Masked, Sentences, Trained, Transformer};
 use foveal_models::train::{Moment, Plan, Task, Trainer};
 use ndarray::{ArrayD, Axis};
 
@@ -71,6 +71,37 @@ fn gpt2_learns_as_in_pytorch() {
     let model = Gpt2::load(&model_of("gpt2")).unwrap();
     let got = losses(&Texts(Fixture::read(), Cell::new(0)), model, plan());
     Fixture::read().check("gpt2.losses", &got);
+}
+
+struct Gaps(Fixture, Cell<usize>);
+
+impl Task for Gaps {
+    type Model = Bert;
+
+    fn learn(&self, model: &Bert, moment: &Moment, grad: &mut Bert) -> foveal_models::Result<Loss> {
+        const MASK: u32 = 52;
+        let (fixture, step) = (&self.0, self.1.replace(self.1.get() + 1));
+        let sizes = |key| fixture.0[key].index_axis(Axis(0), step).iter().map(|x| *x as usize).collect::<Vec<_>>();
+        let (rows, lengths) = (fixture.rows("bert.text", step), sizes("bert.lengths"));
+        let sentences: Vec<_> = rows.iter().zip(lengths).map(|(row, length)| &row[..length]).collect();
+        let places: Vec<_> = sizes("bert.places").into_iter().enumerate().collect();
+        let masked = Masked::new(Sentences::new(&sentences), &places, MASK)?;
+        let (mut logits, saved) = model.forward(&masked, moment.dropout())?;
+        let loss = moment.cross_entropy(None).forward_backward(&mut logits, masked.words())?;
+        model.backward(&saved, &logits, grad)?;
+        Ok(loss)
+    }
+
+    fn evaluate(&self, _: &Bert) -> foveal_models::Result<f32> {
+        Ok(0.0)
+    }
+}
+
+#[test]
+fn bert_learns_as_in_pytorch() {
+    let model = Bert::load(&model_of("bert")).unwrap();
+    let got = losses(&Gaps(Fixture::read(), Cell::new(0)), model, plan());
+    Fixture::read().check("bert.losses", &got);
 }
 
 struct Translations(Fixture, Cell<usize>);

@@ -1,0 +1,75 @@
+//! The head that guesses masked words, whose last layer is the embedding once more.
+//!
+//! $$ \mathrm{logits} = \mathrm{norm}(f(x W^\top + b))\, E^\top + c $$
+
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+
+use crate::Result;
+use crate::layer::{Activation, Embedding, LayerNorm, Linear, Random, layer_norm, parameters};
+
+/// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaskedHead {
+    /// W and b: [D, D].
+    pub dense: Linear,
+    /// f.
+    pub activation: Activation,
+    /// The norm.
+    pub norm: LayerNorm,
+    /// c: \[V\].
+    pub bias: Array1<f32>,
+}
+
+parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
+
+/// What [`MaskedHead::backward`] needs.
+#[derive(Debug)]
+pub(super) struct Saved {
+    /// The input: [N, D].
+    x: Array2<f32>,
+    /// Before the activation: [N, D].
+    hidden: Array2<f32>,
+    norm: layer_norm::Saved,
+    /// What E scores: [N, D].
+    normed: Array2<f32>,
+}
+
+impl MaskedHead {
+    pub(super) fn new(vocabulary: usize, activation: Activation, norm: LayerNorm, random: &mut Random) -> Self {
+        let width = norm.weight.len();
+        MaskedHead { dense: Linear::new(width, width, random), activation, norm, bias: Array1::zeros(vocabulary) }
+    }
+
+    /// logits: [N, V] for x: [N, D].
+    pub(super) fn infer(&self, x: ArrayView2<f32>, tokens: &Embedding) -> Result<Array2<f32>> {
+        let mut x = self.dense.forward(x)?;
+        self.activation.apply(&mut x);
+        let mut logits = tokens.logits(&self.norm.infer(&x)?)?;
+        logits += &self.bias;
+        Ok(logits)
+    }
+
+    /// The same, with what [`backward`](MaskedHead::backward) needs.
+    pub(super) fn forward(&self, x: Array2<f32>, tokens: &Embedding) -> Result<(Array2<f32>, Saved)> {
+        let hidden = self.dense.forward(&x)?;
+        let (normed, norm) = self.norm.forward(&self.activation.forward(&hidden).into_shared())?;
+        let mut logits = tokens.logits(&normed)?;
+        logits += &self.bias;
+        Ok((logits, Saved { x, hidden, norm, normed }))
+    }
+
+    /// dx: [N, D].
+    pub(super) fn backward(
+        &self,
+        saved: &Saved,
+        dlogits: &Array2<f32>,
+        tokens: &Embedding,
+        (grad, dtokens): (&mut MaskedHead, &mut Embedding),
+    ) -> Result<Array2<f32>> {
+        let dnormed = tokens.logits_backward(&saved.normed, dlogits, dtokens)?;
+        grad.bias += &dlogits.sum_axis(Axis(0));
+        let mut dhidden = self.norm.backward(&saved.norm, &dnormed, &mut grad.norm)?;
+        self.activation.backward(&saved.hidden, &mut dhidden)?;
+        self.dense.backward(&saved.x, &dhidden, &mut grad.dense)
+    }
+}
