@@ -50,6 +50,7 @@ impl Sentences {
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
+
     /// The row of a token among those of all sentences.
     fn row(&self, (sentence, token): (usize, usize)) -> Result<usize> {
         let outside = |what, at, limit| foveal::Error::Range { what, start: at, end: at.saturating_add(1), limit };
