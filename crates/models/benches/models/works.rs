@@ -4,7 +4,7 @@ use std::error::Error;
 use std::hint::black_box;
 
 use foveal_models::generate::{Choice, Session, Writing};
-use foveal_models::layer::Loss;
+use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Sentences, Trained, Transformer};
 use foveal_models::trace::{Capture, Probe};
@@ -155,6 +155,11 @@ impl<T: Task + Sync> Work for Train<T> {
 /// Sequences of one length, as one list.
 type Rows = Vec<Vec<u32>>;
 
+/// Some of them, one after the other.
+fn rows(all: &Rows, chosen: &[usize]) -> Vec<u32> {
+    chosen.iter().flat_map(|&row| all[row].iter().copied()).collect()
+}
+
 /// The next token of a text.
 struct Text {
     inputs: Rows,
@@ -163,10 +168,19 @@ struct Text {
 
 impl Task for Text {
     type Model = Gpt2;
+    type Example = usize;
 
-    fn learn(&self, model: &Gpt2, moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
-        let (mut logits, saved) = model.forward(&self.inputs.concat(), self.inputs.len(), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &self.targets.concat())?;
+    fn choose(&self, _: &mut Random) -> Vec<usize> {
+        (0..self.inputs.len()).collect()
+    }
+
+    fn counted(&self, &row: &usize) -> usize {
+        self.targets[row].len()
+    }
+
+    fn learn(&self, model: &Gpt2, chosen: &[usize], moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
+        let (mut logits, saved) = model.forward(&rows(&self.inputs, chosen), chosen.len(), moment.dropout())?;
+        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }
@@ -185,12 +199,27 @@ struct Translation {
 
 impl Task for Translation {
     type Model = Transformer;
+    type Example = usize;
 
-    fn learn(&self, model: &Transformer, moment: &Moment, grad: &mut Transformer) -> foveal_models::Result<Loss> {
-        let lengths: Vec<usize> = self.source.iter().map(Vec::len).collect();
-        let source = Batch { tokens: &self.source.concat(), lengths: &lengths };
-        let (mut logits, saved) = model.forward(source, &self.inputs.concat(), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &self.targets.concat())?;
+    fn choose(&self, _: &mut Random) -> Vec<usize> {
+        (0..self.source.len()).collect()
+    }
+
+    fn counted(&self, &row: &usize) -> usize {
+        self.targets[row].len()
+    }
+
+    fn learn(
+        &self,
+        model: &Transformer,
+        chosen: &[usize],
+        moment: &Moment,
+        grad: &mut Transformer,
+    ) -> foveal_models::Result<Loss> {
+        let lengths: Vec<usize> = chosen.iter().map(|&row| self.source[row].len()).collect();
+        let source = Batch { tokens: &rows(&self.source, chosen), lengths: &lengths };
+        let (mut logits, saved) = model.forward(source, &rows(&self.inputs, chosen), moment.dropout())?;
+        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

@@ -33,6 +33,8 @@ pub struct CrossEntropy {
     pub label_smoothing: f32,
     /// Positions with this target do not count: padding, or words that were not masked.
     pub ignore: Option<u32>,
+    /// C, where the rows are a part of a larger batch: the means of all parts add up to that of the batch.
+    pub of: Option<usize>,
 }
 
 /// The loss of a batch.
@@ -40,7 +42,7 @@ pub struct CrossEntropy {
 pub struct Loss {
     /// L, the mean over the tokens that count; 0 if none does.
     pub mean: f32,
-    /// C, how many count.
+    /// How many of these count.
     pub counted: usize,
 }
 
@@ -68,7 +70,7 @@ impl CrossEntropy {
                 );
             }
         });
-        Ok(mean(&losses, counted))
+        Ok(self.mean(&losses, counted))
     }
 
     /// The same; logits become their gradient.
@@ -78,7 +80,7 @@ impl CrossEntropy {
     pub fn forward_backward(&self, logits: &mut Array2<f32>, targets: &[u32]) -> Result<Loss, Error> {
         let counted = self.check(logits.shape(), targets)?;
         let (vocabulary, size) = (logits.ncols(), logits.len());
-        let scale = 1.0 / counted.max(1) as f32;
+        let scale = 1.0 / self.of.unwrap_or(counted).max(1) as f32;
         let smoothing = self.label_smoothing / vocabulary as f32;
         let mut losses = vec![0.0; targets.len()];
         let rows = contiguous(logits).par_chunks_mut(vocabulary.max(1)).zip(targets).zip(&mut losses);
@@ -96,7 +98,7 @@ impl CrossEntropy {
             );
             logits[*target as usize] -= (1.0 - self.label_smoothing) * scale;
         });
-        Ok(mean(&losses, counted))
+        Ok(self.mean(&losses, counted))
     }
 
     /// ℓ of one row. Both differences are small where the model is sure, so they are taken first.
@@ -107,6 +109,12 @@ impl CrossEntropy {
             return of_target;
         }
         of_target + self.label_smoothing * vector::sum(logits, |x| lse - x) / logits.len() as f32
+    }
+
+    /// Summed in f64 and in order, so that the threads do not matter.
+    fn mean(&self, losses: &[f32], counted: usize) -> Loss {
+        let sum: f64 = losses.iter().map(|loss| f64::from(*loss)).sum();
+        Loss { mean: (sum / self.of.unwrap_or(counted).max(1) as f64) as f32, counted }
     }
 
     /// How many positions count.
@@ -136,10 +144,4 @@ pub(crate) fn log_softmax(logits: ArrayView1<f32>) -> Array1<f32> {
 fn log_sum_exp(x: &[f32]) -> f32 {
     let max = vector::max(x);
     max + vector::sum(x, |x| vector::exp(x - max)).ln()
-}
-
-/// Summed in f64 and in order, so that the threads do not matter.
-fn mean(losses: &[f32], counted: usize) -> Loss {
-    let sum: f64 = losses.iter().map(|loss| f64::from(*loss)).sum();
-    Loss { mean: (sum / counted.max(1) as f64) as f32, counted }
 }

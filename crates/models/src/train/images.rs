@@ -67,12 +67,20 @@ impl Images {
 
 impl Task for Images {
     type Model = Vit;
+    /// Its number.
+    type Example = usize;
 
-    fn learn(&self, model: &Vit, moment: &Moment, grad: &mut Vit) -> Result<Loss> {
-        let mut random = Random::new(moment.data_seed());
-        let chosen: Vec<usize> = (0..self.batch).map(|_| random.below(self.classes.len() - self.held_out)).collect();
+    fn choose(&self, random: &mut Random) -> Vec<usize> {
+        (0..self.batch).map(|_| random.below(self.classes.len() - self.held_out)).collect()
+    }
+
+    fn counted(&self, _: &usize) -> usize {
+        1
+    }
+
+    fn learn(&self, model: &Vit, chosen: &[usize], moment: &Moment, grad: &mut Vit) -> Result<Loss> {
         let classes: Vec<u32> = chosen.iter().map(|&i| self.classes[i]).collect();
-        let (mut logits, saved) = model.forward(&self.images.select(Axis(0), &chosen), moment.dropout())?;
+        let (mut logits, saved) = model.forward(&self.images.select(Axis(0), chosen), moment.dropout())?;
         let loss = moment.cross_entropy(None).forward_backward(&mut logits, &classes)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)

@@ -4,6 +4,8 @@
 //! evaluation, early stopping, and a state on disk to go on from. Every batch, every dropped value follows from the seed and
 //! the number of the step, so a run that was interrupted goes on as if it had not been, on any number of threads.
 //!
+//! The two halves of a batch are learned from side by side, each on a thread of its own from its tokens to its gradients.
+//!
 //! ```
 //! use foveal_models::layer::Random;
 //! use foveal_models::model::{Gpt2, Gpt2Config};
@@ -22,6 +24,7 @@
 mod adamw;
 mod images;
 mod pairs;
+mod parts;
 mod plan;
 mod snapshots;
 mod state;
@@ -37,18 +40,32 @@ pub use self::state::csv;
 pub use self::text::Text;
 pub use self::trainer::{Ended, Record, Trainer};
 use crate::Result;
-use crate::layer::{CrossEntropy, Dropout, Loss, Parameters, derive_seed};
+use crate::layer::{CrossEntropy, Dropout, Loss, Parameters, Random};
 
 /// Something to be learned: a kind of model and data for it.
-pub trait Task {
+pub trait Task: Sync {
     /// The model.
     type Model: Parameters + Clone + Send + Sync;
+    /// What a batch is made of, or where it is found.
+    type Example: Send + Sync;
 
-    /// The loss on the batch of this moment; its gradients are added to `grad`.
+    /// A batch, chosen at random.
+    fn choose(&self, random: &mut Random) -> Vec<Self::Example>;
+
+    /// How many tokens of an example count for the loss.
+    fn counted(&self, example: &Self::Example) -> usize;
+
+    /// The loss on some examples of a batch; its gradients are added to `grad`.
     ///
     /// # Errors
     /// If model and data do not fit each other.
-    fn learn(&self, model: &Self::Model, moment: &Moment, grad: &mut Self::Model) -> Result<Loss>;
+    fn learn(
+        &self,
+        model: &Self::Model,
+        examples: &[Self::Example],
+        moment: &Moment,
+        grad: &mut Self::Model,
+    ) -> Result<Loss>;
 
     /// The loss on data that is never learned from.
     ///
@@ -57,28 +74,25 @@ pub trait Task {
     fn evaluate(&self, model: &Self::Model) -> Result<f32>;
 }
 
-/// What one batch is learned with.
+/// What a part of a batch is learned with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
     seed: u64,
     dropout: f32,
     label_smoothing: f32,
+    /// The tokens of the whole batch that count.
+    counted: usize,
 }
 
 impl Moment {
-    /// What the choice of the batch is random by.
-    pub fn data_seed(&self) -> u64 {
-        derive_seed(self.seed, &[0])
-    }
-
     /// What to drop.
     pub fn dropout(&self) -> Option<Dropout> {
-        let dropout = Dropout { probability: self.dropout, seed: derive_seed(self.seed, &[1]) };
+        let dropout = Dropout { probability: self.dropout, seed: self.seed };
         Some(dropout).filter(|dropout| dropout.probability > 0.0)
     }
 
-    /// The loss, where tokens to ignore have this number.
+    /// The loss, where tokens to ignore have this number: the share of these examples in that of the batch.
     pub fn cross_entropy(&self, ignore: Option<u32>) -> CrossEntropy {
-        CrossEntropy { label_smoothing: self.label_smoothing, ignore }
+        CrossEntropy { label_smoothing: self.label_smoothing, ignore, of: Some(self.counted) }
     }
 }

@@ -70,11 +70,19 @@ impl Pairs {
 
 impl Task for Pairs {
     type Model = Transformer;
+    /// Its number among the pairs that are learned from.
+    type Example = usize;
 
-    fn learn(&self, model: &Transformer, moment: &Moment, grad: &mut Transformer) -> Result<Loss> {
-        let mut random = Random::new(moment.data_seed());
-        let chosen: Vec<&Example> = (0..self.batch).map(|_| &self.learned[random.below(self.learned.len())]).collect();
-        let padded = self.pad(&chosen);
+    fn choose(&self, random: &mut Random) -> Vec<usize> {
+        (0..self.batch).map(|_| random.below(self.learned.len())).collect()
+    }
+
+    fn counted(&self, &chosen: &usize) -> usize {
+        self.learned[chosen].target.len() + 1
+    }
+
+    fn learn(&self, model: &Transformer, chosen: &[usize], moment: &Moment, grad: &mut Transformer) -> Result<Loss> {
+        let padded = self.pad(&chosen.iter().map(|&chosen| &self.learned[chosen]).collect::<Vec<_>>());
         let source = Batch { tokens: &padded.source, lengths: &padded.lengths };
         let (mut logits, saved) = model.forward(source, &padded.inputs, moment.dropout())?;
         let loss = moment.cross_entropy(Some(IGNORED)).forward_backward(&mut logits, &padded.targets)?;

@@ -36,9 +36,9 @@ impl<M: Trained> Text<M> {
     }
 
     /// Windows that begin at these places, and what comes after each of their tokens.
-    fn windows(&self, text: &[u32], starts: impl Iterator<Item = usize>) -> (Vec<u32>, Vec<u32>) {
+    fn windows(&self, text: &[u32], starts: &[usize]) -> (Vec<u32>, Vec<u32>) {
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
-        for start in starts {
+        for &start in starts {
             inputs.extend_from_slice(&text[start..start + self.window]);
             targets.extend_from_slice(&text[start + 1..start + 1 + self.window]);
         }
@@ -48,12 +48,20 @@ impl<M: Trained> Text<M> {
 
 impl<M: Trained> Task for Text<M> {
     type Model = M;
+    /// Where a window begins.
+    type Example = usize;
 
-    fn learn(&self, model: &M, moment: &Moment, grad: &mut M) -> Result<Loss> {
-        let mut random = Random::new(moment.data_seed());
-        let starts = (0..self.batch).map(|_| random.below(self.learned.len() - self.window));
+    fn choose(&self, random: &mut Random) -> Vec<usize> {
+        (0..self.batch).map(|_| random.below(self.learned.len() - self.window)).collect()
+    }
+
+    fn counted(&self, _: &usize) -> usize {
+        self.window
+    }
+
+    fn learn(&self, model: &M, starts: &[usize], moment: &Moment, grad: &mut M) -> Result<Loss> {
         let (inputs, targets) = self.windows(&self.learned, starts);
-        let (mut logits, saved) = model.forward(&inputs, self.batch, moment.dropout())?;
+        let (mut logits, saved) = model.forward(&inputs, starts.len(), moment.dropout())?;
         let loss = moment.cross_entropy(None).forward_backward(&mut logits, &targets)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
@@ -65,7 +73,7 @@ impl<M: Trained> Task for Text<M> {
         let (mut sum, mut tokens) = (0.0, 0);
         let starts: Vec<usize> = (0..count).map(|i| i * places / count).collect();
         for starts in starts.chunks(self.batch) {
-            let (inputs, targets) = self.windows(&self.held_out, starts.iter().copied());
+            let (inputs, targets) = self.windows(&self.held_out, starts);
             let hidden = model.infer(&inputs, starts.len(), None, &mut Probe::default())?;
             let loss = CrossEntropy::new().forward(&model.logits(hidden.view())?, &targets)?;
             sum += f64::from(loss.mean) * loss.counted as f64;

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::adamw::{self, AdamW, Rates};
-use super::{Moment, Plan, Task, state};
-use crate::layer::{Parameters, derive_seed};
+use super::parts::Parts;
+use super::{Plan, Task, state};
+use crate::layer::Loss;
 use crate::{Error, Result};
 
 /// What happened in one step.
@@ -41,7 +42,7 @@ pub struct Trainer<'t, T: Task> {
     task: &'t T,
     plan: Plan,
     pub(super) model: T::Model,
-    grad: T::Model,
+    grads: Parts<T::Model>,
     pub(super) optimiser: AdamW<T::Model>,
     pub(super) records: Vec<Record>,
     /// The model with the lowest loss on held-out data, and that loss.
@@ -57,8 +58,8 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// If a number of the plan makes no sense.
     pub fn new(task: &'t T, model: T::Model, plan: Plan) -> Result<Self> {
         plan.check()?;
-        let (grad, optimiser) = (model.zeros_like(), AdamW::new(&model));
-        Ok(Trainer { task, plan, model, grad, optimiser, records: Vec::new(), best: None, worse: 0 })
+        let (grads, optimiser) = (Parts::new(&model), AdamW::new(&model));
+        Ok(Trainer { task, plan, model, grads, optimiser, records: Vec::new(), best: None, worse: 0 })
     }
 
     /// A run from where [`save`](Trainer::save) left it. `model` gives the shapes; its numbers are replaced.
@@ -121,17 +122,9 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// # Errors
     /// [`Error::Diverged`] if the loss or a gradient is no longer a number; the model is then as it was before the step.
     pub fn step(&mut self) -> Result<Record> {
-        let Trainer { task, plan, model, grad, optimiser, .. } = self;
+        let Trainer { task, plan, model, grads, optimiser, .. } = self;
         let index = self.records.len();
-        adamw::slices_mut(grad).into_iter().for_each(|numbers| numbers.fill(0.0));
-        let (mut loss, mut tokens) = (0.0, 0);
-        for part in 0..plan.accumulate {
-            let seed = derive_seed(plan.seed, &[index as u64, part as u64]);
-            let moment = Moment { seed, dropout: plan.dropout, label_smoothing: plan.label_smoothing };
-            let learned = task.learn(model, &moment, grad)?;
-            loss += learned.mean / plan.accumulate as f32;
-            tokens += learned.counted;
-        }
+        let (Loss { mean: loss, counted: tokens }, grad) = grads.learn(*task, model, plan, index)?;
         let gradient = adamw::norm(grad) / plan.accumulate as f64;
         let learning_rate = plan.learning_rate(index);
         if !(loss.is_finite() && gradient.is_finite()) {

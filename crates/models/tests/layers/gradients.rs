@@ -204,7 +204,7 @@ fn of_mlps() {
 #[test]
 fn of_cross_entropy() {
     let none: Option<Linear> = None;
-    let loss = CrossEntropy { label_smoothing: 0.2, ignore: Some(3) };
+    let loss = CrossEntropy { label_smoothing: 0.2, ignore: Some(3), of: None };
     let (x, targets) = (random(2, (5, 7)) * 3.0, [6u32, 3, 0, 3, 1]);
     let mut dx = x.clone();
     loss.forward_backward(&mut dx, &targets).unwrap();

@@ -125,7 +125,7 @@ fn mlps() {
 
 #[test]
 fn cross_entropy() {
-    let smooth = CrossEntropy { label_smoothing: 0.1, ignore: Some(12) };
+    let smooth = CrossEntropy { label_smoothing: 0.1, ignore: Some(12), of: None };
     for (name, loss) in [("cross_entropy", CrossEntropy::new()), ("cross_entropy_smooth", smooth)] {
         let file = Fixture::load(name);
         let (mut logits, targets) = (file.matrix("x"), file.tokens("targets"));

@@ -38,7 +38,8 @@ fn all_bits() -> Vec<u32> {
     let (e, saved_gated) = gated.forward(&d.into_shared()).unwrap();
     let mut logits = embedding.logits(&e).unwrap() * 50.0;
     let mut values = logits.clone().into_raw_vec_and_offset().0;
-    let loss = CrossEntropy { label_smoothing: 0.1, ignore: Some(7) }.forward_backward(&mut logits, &ids).unwrap();
+    let loss =
+        CrossEntropy { label_smoothing: 0.1, ignore: Some(7), of: None }.forward_backward(&mut logits, &ids).unwrap();
     values.push(loss.mean);
     let de = embedding.logits_backward(&e, &logits, &mut layers.0).unwrap();
     let dd = gated.backward(&saved_gated, &de, &mut mlps.1).unwrap();

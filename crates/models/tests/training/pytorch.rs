@@ -1,10 +1,10 @@
 //! Ten losses of PyTorch's AdamW (`fixtures/make_training.py`), from the same weights and batches.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foveal_models::Checkpoint;
-use foveal_models::layer::Loss;
+use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Masked, Sentences, Trained, Transformer};
 use foveal_models::train::{Moment, Plan, Task, Trainer};
@@ -46,13 +46,49 @@ fn model_of(name: &str) -> Checkpoint {
     Checkpoint::open(support::fixture("models").join(name)).unwrap()
 }
 
-struct Texts(Fixture, Cell<usize>);
+/// A fixture, and how many of its steps have been made.
+struct Steps(Fixture, AtomicUsize);
+
+impl Steps {
+    fn new() -> Self {
+        Steps(Fixture::read(), AtomicUsize::new(0))
+    }
+
+    /// The rows of the next step, by their numbers.
+    fn next(&self, key: &str) -> Vec<At> {
+        let step = self.1.fetch_add(1, Ordering::Relaxed);
+        (0..self.0.rows(key, step).len()).map(|row| (step, row)).collect()
+    }
+
+    /// One number for each of these rows.
+    fn sizes(&self, key: &str, at: &[At]) -> Vec<usize> {
+        at.iter().map(|&(step, row)| self.0.0[key][[step, row]] as usize).collect()
+    }
+
+    fn rows(&self, key: &str, at: &[At]) -> Vec<Vec<u32>> {
+        at.iter().map(|&(step, row)| self.0.rows(key, step)[row].clone()).collect()
+    }
+}
+
+/// A step and a row.
+type At = (usize, usize);
+
+struct Texts(Steps);
 
 impl Task for Texts {
     type Model = Gpt2;
+    type Example = At;
 
-    fn learn(&self, model: &Gpt2, moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
-        let rows = self.0.rows("gpt2.text", self.1.replace(self.1.get() + 1));
+    fn choose(&self, _: &mut Random) -> Vec<At> {
+        self.0.next("gpt2.text")
+    }
+
+    fn counted(&self, at: &At) -> usize {
+        self.0.rows("gpt2.text", &[*at])[0].len() - 1
+    }
+
+    fn learn(&self, model: &Gpt2, at: &[At], moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
+        let rows = self.0.rows("gpt2.text", at);
         let inputs: Vec<u32> = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect();
         let targets: Vec<u32> = rows.iter().flat_map(|row| row[1..].to_vec()).collect();
         let (mut logits, saved) = model.forward(&inputs, rows.len(), moment.dropout())?;
@@ -69,22 +105,29 @@ impl Task for Texts {
 #[test]
 fn gpt2_learns_as_in_pytorch() {
     let model = Gpt2::load(&model_of("gpt2")).unwrap();
-    let got = losses(&Texts(Fixture::read(), Cell::new(0)), model, plan());
+    let got = losses(&Texts(Steps::new()), model, plan());
     Fixture::read().check("gpt2.losses", &got);
 }
 
-struct Gaps(Fixture, Cell<usize>);
+struct Gaps(Steps);
 
 impl Task for Gaps {
     type Model = Bert;
+    type Example = At;
 
-    fn learn(&self, model: &Bert, moment: &Moment, grad: &mut Bert) -> foveal_models::Result<Loss> {
+    fn choose(&self, _: &mut Random) -> Vec<At> {
+        self.0.next("bert.text")
+    }
+
+    fn counted(&self, _: &At) -> usize {
+        1
+    }
+
+    fn learn(&self, model: &Bert, at: &[At], moment: &Moment, grad: &mut Bert) -> foveal_models::Result<Loss> {
         const MASK: u32 = 52;
-        let (fixture, step) = (&self.0, self.1.replace(self.1.get() + 1));
-        let sizes = |key| fixture.0[key].index_axis(Axis(0), step).iter().map(|x| *x as usize).collect::<Vec<_>>();
-        let (rows, lengths) = (fixture.rows("bert.text", step), sizes("bert.lengths"));
+        let (rows, lengths) = (self.0.rows("bert.text", at), self.0.sizes("bert.lengths", at));
         let sentences: Vec<_> = rows.iter().zip(lengths).map(|(row, length)| &row[..length]).collect();
-        let places: Vec<_> = sizes("bert.places").into_iter().enumerate().collect();
+        let places: Vec<_> = self.0.sizes("bert.places", at).into_iter().enumerate().collect();
         let masked = Masked::new(Sentences::new(&sentences), &places, MASK)?;
         let (mut logits, saved) = model.forward(&masked, moment.dropout())?;
         let loss = moment.cross_entropy(None).forward_backward(&mut logits, masked.words())?;
@@ -100,23 +143,37 @@ impl Task for Gaps {
 #[test]
 fn bert_learns_as_in_pytorch() {
     let model = Bert::load(&model_of("bert")).unwrap();
-    let got = losses(&Gaps(Fixture::read(), Cell::new(0)), model, plan());
+    let got = losses(&Gaps(Steps::new()), model, plan());
     Fixture::read().check("bert.losses", &got);
 }
 
-struct Translations(Fixture, Cell<usize>);
+struct Translations(Steps);
 
 impl Task for Translations {
     type Model = Transformer;
+    type Example = At;
 
-    fn learn(&self, model: &Transformer, moment: &Moment, grad: &mut Transformer) -> foveal_models::Result<Loss> {
+    fn choose(&self, _: &mut Random) -> Vec<At> {
+        self.0.next("transformer.source")
+    }
+
+    fn counted(&self, at: &At) -> usize {
+        self.0.sizes("transformer.written", &[*at])[0]
+    }
+
+    fn learn(
+        &self,
+        model: &Transformer,
+        at: &[At],
+        moment: &Moment,
+        grad: &mut Transformer,
+    ) -> foveal_models::Result<Loss> {
         const IGNORED: u32 = u32::MAX;
-        let (fixture, step) = (&self.0, self.1.replace(self.1.get() + 1));
-        let sizes = |key| fixture.0[key].index_axis(Axis(0), step).iter().map(|x| *x as usize).collect::<Vec<_>>();
-        let (source, lengths) = (fixture.rows("transformer.source", step).concat(), sizes("transformer.lengths"));
-        let rows = fixture.rows("transformer.target", step);
+        let (source, lengths) =
+            (self.0.rows("transformer.source", at).concat(), self.0.sizes("transformer.lengths", at));
+        let rows = self.0.rows("transformer.target", at);
         let inputs: Vec<u32> = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect();
-        let goals = rows.iter().zip(sizes("transformer.written")).flat_map(|(row, written)| {
+        let goals = rows.iter().zip(self.0.sizes("transformer.written", at)).flat_map(|(row, written)| {
             row[1..].iter().enumerate().map(|(i, token)| if i < written { *token } else { IGNORED }).collect::<Vec<_>>()
         });
         let goals: Vec<u32> = goals.collect();
@@ -136,6 +193,6 @@ impl Task for Translations {
 fn the_encoder_decoder_learns_as_in_pytorch() {
     let model = Transformer::load(&model_of("norm_first")).unwrap();
     let plan = Plan { label_smoothing: 0.1, ..plan() };
-    let got = losses(&Translations(Fixture::read(), Cell::new(0)), model, plan);
+    let got = losses(&Translations(Steps::new()), model, plan);
     Fixture::read().check("transformer.losses", &got);
 }

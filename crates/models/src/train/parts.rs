@@ -1,0 +1,71 @@
+//! The parts of a batch, learned from side by side.
+//!
+//! A thread that does all of a part, forward and backward, finds what the layer before made in its own caches, and waits for
+//! no one: threads that share every layer meet some hundred times in a step. There are as many gradients as parts, added
+//! up in the end.
+
+use rayon::prelude::*;
+
+use super::{Moment, Plan, Task, adamw};
+use crate::layer::{Loss, Parameters, Random, derive_seed};
+use crate::{Error, Result};
+
+/// Parts of a batch. It is not the number of threads, which the sums of gradients must not depend on: where there are more
+/// threads, they share the layers of each part.
+const PARTS: usize = 2;
+/// Numbers per task of a sum of gradients.
+const TASK: usize = 1 << 14;
+
+/// The gradients of every part. After [`Parts::learn`] the first holds the sum of all.
+pub struct Parts<M>(Vec<M>);
+
+impl<M: Parameters + Clone + Send + Sync> Parts<M> {
+    pub fn new(model: &M) -> Self {
+        Parts((0..PARTS).map(|_| model.zeros_like()).collect())
+    }
+
+    /// The loss on the batches of a step, and its gradients times their number.
+    pub fn learn<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, step: usize) -> Result<(Loss, &M)> {
+        let mut all = Loss { mean: 0.0, counted: 0 };
+        self.0.par_iter_mut().for_each(|grad| {
+            adamw::slices_mut(grad).into_iter().for_each(|numbers| numbers.fill(0.0));
+        });
+        for batch in 0..plan.accumulate {
+            let seed = derive_seed(plan.seed, &[step as u64, batch as u64]);
+            for loss in self.batch(task, model, plan, seed)? {
+                all.mean += loss.mean / plan.accumulate as f32;
+                all.counted += loss.counted;
+            }
+        }
+        self.add();
+        Ok((all, &self.0[0]))
+    }
+
+    fn batch<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, seed: u64) -> Result<Vec<Loss>> {
+        let examples = task.choose(&mut Random::new(derive_seed(seed, &[0])));
+        let counted = examples.iter().map(|example| task.counted(example)).sum();
+        let parts: Vec<_> = examples.chunks(examples.len().div_ceil(PARTS).max(1)).collect();
+        let learn = |(part, (grad, examples)): (usize, (&mut M, &[T::Example]))| {
+            let seed = derive_seed(seed, &[1, part as u64]);
+            let moment = Moment { seed, dropout: plan.dropout, label_smoothing: plan.label_smoothing, counted };
+            task.learn(model, examples, &moment, grad)
+        };
+        let losses = self.0.par_iter_mut().zip(parts).enumerate().with_max_len(1).map(learn);
+        losses.collect::<Vec<_>>().into_iter().collect::<Result<_, Error>>()
+    }
+
+    /// Adds all gradients to the first.
+    fn add(&mut self) {
+        let [first, others @ ..] = &mut self.0[..] else { return };
+        for other in others {
+            let tensors = adamw::slices_mut(first).into_iter().zip(adamw::slices(other));
+            let tasks: Vec<_> = tensors.flat_map(|(x, y)| x.chunks_mut(TASK).zip(y.chunks(TASK))).collect();
+            tasks.into_par_iter().for_each(|(x, y)| {
+                foveal::vectorise(
+                    #[inline(always)]
+                    || x.iter_mut().zip(y).for_each(|(x, y)| *x += y),
+                );
+            });
+        }
+    }
+}
