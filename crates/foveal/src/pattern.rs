@@ -289,6 +289,38 @@ impl Pattern {
         Ok(Pattern { pieces: pieces.into(), extent: Extent::Exactly(tokens) })
     }
 
+    /// Texts of these lengths, one after the other in one sequence: each sees itself and none of the others. So a batch of texts
+    /// of different lengths needs no padding.
+    ///
+    /// ```
+    /// # use foveal::Pattern;
+    /// assert_eq!(Pattern::documents(&[3, 1, 4])?.picture(8), "\
+    /// ■ ■ ■ · · · · ·
+    /// ■ ■ ■ · · · · ·
+    /// ■ ■ ■ · · · · ·
+    /// · · · ■ · · · ·
+    /// · · · · ■ ■ ■ ■
+    /// · · · · ■ ■ ■ ■
+    /// · · · · ■ ■ ■ ■
+    /// · · · · ■ ■ ■ ■
+    /// ");
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the lengths add up to more than a `usize` holds.
+    pub fn documents(lengths: &[usize]) -> Result<Self, Error> {
+        let mut tokens = 0usize;
+        let mut ends = Vec::with_capacity(lengths.len());
+        for &length in lengths {
+            let fits = || "less, so that all together can be counted".into();
+            let too_long = || Error::Fit { what: "the length of a document", got: length, fits: fits() };
+            tokens = tokens.checked_add(length).ok_or_else(too_long)?;
+            ends.push(tokens);
+        }
+        Ok(Pattern { pieces: [Piece::Stretches(ends.into())].into(), extent: Extent::Within(tokens) })
+    }
+
     /// Any list of blocks of `size` × `size`: the queries of block r see the blocks `rows[r]`.
     ///
     /// ```

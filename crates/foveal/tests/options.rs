@@ -190,6 +190,15 @@ impl Case {
                 let stride = small(random);
                 Pattern::fixed(stride, random.below(stride + 1)).unwrap()
             }
+            5 if !cannot && random.below(2) == 0 => {
+                let mut left = tokens;
+                let lengths = std::iter::from_fn(|| {
+                    let length = random.below(40).min(left);
+                    left -= length;
+                    (left > 0 || length > 0).then_some(length)
+                });
+                Pattern::documents(&lengths.collect::<Vec<_>>()).unwrap()
+            }
             5 if !cannot => {
                 let size = small(random);
                 let blocks = tokens.div_ceil(size);

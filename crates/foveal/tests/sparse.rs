@@ -35,6 +35,14 @@ fn patterns() -> Vec<Named> {
             Pattern::longformer(9, 7, &[50]).unwrap(),
             Box::new(|p, j| (p.abs_diff(j) <= 63 && p.abs_diff(j) % 7 == 0) || p == 50 || j == 50),
         ),
+        (
+            "documents",
+            Pattern::documents(&[70, 1, 0, 13, 64, 2, 75]).unwrap(),
+            Box::new(|p, j| {
+                let of = |token: usize| [70, 71, 71, 84, 148, 150, 225].iter().filter(|end| **end <= token).count();
+                of(p) == of(j)
+            }),
+        ),
         ("strided", Pattern::strided(15).unwrap(), Box::new(|p, j| p.abs_diff(j) <= 15 || p.abs_diff(j) % 15 == 0)),
         ("fixed", Pattern::fixed(15, 2).unwrap(), Box::new(|p, j| p / 15 == j / 15 || j % 15 >= 13)),
         (
@@ -112,16 +120,16 @@ fn every_entry_point_equals_dense_attention() {
 
 #[test]
 fn each_head_may_have_its_own() {
-    let x = randn4(1, [1, 9, 225, 16]);
+    let x = randn4(1, [1, 10, 225, 16]);
     let heads = patterns();
-    let keep = Array4::from_shape_fn((1, 9, 225, 225), |(_, h, i, j)| heads[h].2(i, j) && j <= i);
+    let keep = Array4::from_shape_fn((1, 10, 225, 225), |(_, h, i, j)| heads[h].2(i, j) && j <= i);
     let want =
         reference::forward(&Attention::new().mask(Mask::dense(keep)), &widen(&x), &widen(&x), &widen(&x)).unwrap();
     let patterns = heads.into_iter().map(|(_, pattern, _)| pattern).collect::<Vec<_>>();
     let sparse = Attention::new().mask(Mask::causal().and(Mask::patterns(patterns.clone())));
     assert_close("out", dynamic(&sparse.forward(&x, &x, &x).unwrap().out), dynamic(&want.out), 1e-5, 5e-6);
     let wrong = Attention::new().mask(Mask::patterns(patterns[..4].to_vec())).forward(&x, &x, &x);
-    assert!(wrong.unwrap_err().to_string().contains("list of patterns has shape [4], expected [9]"));
+    assert!(wrong.unwrap_err().to_string().contains("list of patterns has shape [4], expected [10]"));
 }
 
 /// Long enough for many tiles, stretches and chunks; what is global lies in the middle of a tile.
@@ -282,6 +290,7 @@ fn what_does_not_fit_is_an_error() {
     expect(bird(4096, BigBird { window: 4, ..sizes }), "window is 4; what fits: odd, such as 5");
     expect(bird(256, sizes), "sees is 8; what fits: at most 4");
     expect(bird(256, BigBird { random: usize::MAX, ..sizes }), "what fits: at most 4");
+    expect(made(Pattern::documents(&[7, usize::MAX])), "so that all together can be counted");
     expect(made(Pattern::blocks(0, [])), "block size is 0");
     expect(made(Pattern::blocks(4, [vec![0], vec![2]])), "a block of the list is 2; what fits: 0 to 1");
     expect(

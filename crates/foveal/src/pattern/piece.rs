@@ -26,6 +26,8 @@ pub(crate) enum Piece {
     Block {
         size: usize,
     },
+    /// Both within the same of some stretches of tokens, which end before these: ascending, each after the last.
+    Stretches(Arc<[usize]>),
     Lists(Lists),
     Grid(Grid),
 }
@@ -50,6 +52,7 @@ impl Piece {
             Piece::Queries(ranges) => at.is_some_and(|at| ranges.iter().any(|range| range.contains(&at))),
             Piece::Periodic { period, from } => key % period >= *from,
             Piece::Block { size } => at.is_some_and(|at| at / size == key / size),
+            Piece::Stretches(ends) => at.is_some_and(|at| stretch(ends, at).contains(&key)),
             Piece::Lists(lists) => at.is_some_and(|at| lists.row(at / lists.size).iter().any(|run| run.contains(&key))),
             Piece::Grid(grid) => {
                 at.is_some_and(|at| grid.window_of(at).is_some_and(|w| Some(w) == grid.window_of(key)))
@@ -106,6 +109,11 @@ impl Piece {
                     give(at.start / size * size..((at.end - 1) / size).saturating_mul(*size).saturating_add(*size));
                 }
             }
+            Piece::Stretches(ends) => {
+                if !at.is_empty() {
+                    give(stretch(ends, at.start).start..stretch(ends, at.end - 1).end);
+                }
+            }
             Piece::Lists(lists) => {
                 for block in at.start / lists.size..at.end.div_ceil(lists.size) {
                     let runs = lists.row(block);
@@ -155,10 +163,18 @@ impl Piece {
                 ranges.get(first).map_or(usize::MAX, |range| if range.start > at { range.start } else { range.end })
             }
             Piece::Block { size } | Piece::Lists(Lists { size, .. }) => (at / size + 1).saturating_mul(*size),
+            Piece::Stretches(ends) => ends.get(ends.partition_point(|end| *end <= at)).copied().unwrap_or(usize::MAX),
             Piece::Grid(grid) => grid.next_break(at),
         };
         isize::try_from(next).unwrap_or(isize::MAX)
     }
+}
+
+/// The stretch that a token lies in; nothing behind the last.
+fn stretch(ends: &[usize], token: usize) -> Range<usize> {
+    let n = ends.partition_point(|end| *end <= token);
+    let start = if n == 0 { 0 } else { ends[n - 1] };
+    start..ends.get(n).copied().unwrap_or(start)
 }
 
 /// Visible blocks, row by row of blocks.
@@ -270,6 +286,7 @@ mod tests {
             Pattern::big_bird(38, sizes).unwrap(),
             Pattern::swin((4, 9), (2, 3), (1, 2)).unwrap(),
             Pattern::blocks(5, (0..8).map(|r| (0..8).filter(|c| r * c % 3 == 1).collect())).unwrap(),
+            Pattern::documents(&[3, 0, 17, 1, 9]).unwrap(),
             Pattern::blocks(4, [vec![1, 0], vec![]]).unwrap().or(Pattern::longformer(1, 1, &[]).unwrap()),
         ];
         for pattern in patterns {

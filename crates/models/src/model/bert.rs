@@ -8,7 +8,7 @@
 mod head;
 mod sentences;
 
-use foveal::Dropout;
+use foveal::{Attention, Dropout, Mask, Pattern};
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 pub use self::head::MaskedHead;
@@ -298,16 +298,27 @@ impl Bert {
     /// # Errors
     /// As [`infer`](Bert::infer).
     pub fn embed(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
-        let hidden = self.infer(sentences, probe)?;
         let mut vectors = Array2::zeros((sentences.batch(), self.config.width));
-        let longest = hidden.nrows() / sentences.batch().max(1);
-        for (b, (&length, mut vector)) in sentences.lengths().iter().zip(vectors.outer_iter_mut()).enumerate() {
-            let tokens = hidden.slice(s![b * longest..b * longest + length, ..]);
-            let sum = tokens.sum_axis(Axis(0));
+        // A trace has all sentences in one shape, and other kinds of attention know no sentence but the whole.
+        let padded = probe.captures() || self.config.attention != Family::Softmax;
+        let hidden = if padded { self.infer(sentences, probe)? } else { self.infer_packed(sentences, probe)? };
+        let (longest, mut start) = (hidden.nrows() / sentences.batch().max(1), 0);
+        for (&length, mut vector) in sentences.lengths().iter().zip(vectors.outer_iter_mut()) {
+            let sum = hidden.slice(s![start..start + length, ..]).sum_axis(Axis(0));
             let norm = sum.dot(&sum).sqrt().max(f32::MIN_POSITIVE);
             vector.assign(&(sum / norm));
+            start += if padded { longest } else { length };
         }
         Ok(vectors)
+    }
+
+    /// [`infer`](Bert::infer) without what stands after the end of a sentence: one sequence of all of them, each of which
+    /// sees itself alone.
+    fn infer_packed(&self, sentences: &Sentences, probe: &mut Probe) -> Result<Array2<f32>> {
+        let x = self.sum(sentences)?.select(Axis(0), &sentences.rows());
+        let apart = Mask::pattern(Pattern::documents(sentences.lengths())?);
+        let attention = (Kind::Encoder, &Attention::new().mask(apart));
+        stack::infer(&self.layers, self.norm.infer(&x)?, 1, attention, None, probe)
     }
 
     /// A vector for each sentence, [B, D], from the rows of [`infer`](Bert::infer): tanh(W·x + b) of its first token.

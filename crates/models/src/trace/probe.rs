@@ -34,6 +34,11 @@ impl Probe {
         self
     }
 
+    /// Whether it keeps anything.
+    pub fn captures(&self) -> bool {
+        self.capture != Capture::None
+    }
+
     /// Forgets what was kept: the sequence begins anew.
     pub fn clear(&mut self) {
         self.kept.clear();

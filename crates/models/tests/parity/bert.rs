@@ -104,6 +104,13 @@ fn sentence_vectors() {
         mean.assign(&(&sum / sum.dot(&sum).sqrt()));
     }
     near("bert: the vectors of the sentences", &means, &got.mapv(f64::from), 1e-4);
+    let captured = model.embed(&Sentences::new(&sentences), &mut Probe::new(Capture::All)).unwrap();
+    near("bert: the same with a trace", &means, &captured.mapv(f64::from), 1e-4);
+    let empty: [&[u32]; 2] = [&[], &[]];
+    assert_eq!(
+        model.embed(&Sentences::new(&empty), &mut Probe::default()).unwrap(),
+        Array2::<f32>::zeros((2, got.ncols()))
+    );
 }
 
 #[test]

@@ -51,6 +51,13 @@ impl Sentences {
         &self.lengths
     }
 
+    /// The rows of all tokens but those after the end of a sentence.
+    pub(super) fn rows(&self) -> Vec<usize> {
+        let longest = self.tokens.len() / self.batch().max(1);
+        let of = |(b, &length): (usize, &usize)| b * longest..b * longest + length;
+        self.lengths.iter().enumerate().flat_map(of).collect()
+    }
+
     /// The row of a token among those of all sentences.
     fn row(&self, (sentence, token): (usize, usize)) -> Result<usize> {
         let outside = |what, at, limit| foveal::Error::Range { what, start: at, end: at.saturating_add(1), limit };
