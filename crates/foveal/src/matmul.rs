@@ -21,6 +21,7 @@ use crate::kernel::{Isa, dispatch};
 use crate::scratch::{self, Parts, Scratch, Slot};
 use crate::shape::expect;
 use crate::threads::{Threads, for_each_after, for_each_task};
+use crate::vectorise::vectorise;
 
 /// Rows of A up to which B is read as it lies. With more, packing it pays for itself.
 const THIN: usize = 32;
@@ -34,6 +35,10 @@ const COLUMNS: usize = 64;
 /// Columns of a task at least, if there are enough for all threads, where the rows of B are contiguous: shorter pieces of a
 /// row are read from memory at two thirds of the speed.
 const PIECE: usize = 512;
+/// Values of the result up to which a matrix is read in stretches of whole rows: the sums of each stretch stay small.
+const STREAMED: usize = 1 << 16;
+/// Values of such a stretch: half a MiB.
+const STRETCH: usize = 1 << 17;
 /// Tasks per thread of a thin product: a thread that is held up leaves the rest to the others.
 const TASKS: usize = 4;
 /// Values from which several threads write a bias into the rows of a product.
@@ -158,13 +163,65 @@ fn product(
         } else {
             columns.row(0).is_some().then_some(Lying::Columns(columns))
         };
-        if let Some(b) = lying {
-            return thin_product(alpha, a, b, beta, c, threads);
+        match lying {
+            Some(Lying::Rows(b)) if few && m * c.dim().1 <= STREAMED => {
+                return streamed_product(alpha, a, b, beta, c, threads);
+            }
+            Some(b) => return thin_product(alpha, a, b, beta, c, threads),
+            None => {}
         }
     }
     let end = if beta == 0.0 { End::Set } else { End::Old(beta) };
     // SAFETY: C is borrowed exclusively, and the shapes have been checked.
     unsafe { large_product(alpha, a, b, end, c.raw_view_mut(), threads) }
+}
+
+/// A few rows against a matrix whose rows are contiguous: stretches of whole rows are shared out over the threads, as memory
+/// is fastest read from one end to the other, and their sums added up in order.
+fn streamed_product(
+    alpha: f32,
+    a: ArrayView2<f32>,
+    b: Matrix,
+    beta: f32,
+    c: ArrayViewMut2<f32>,
+    threads: Threads,
+) -> Result<(), Error> {
+    let isa = Isa::resolve(None)?;
+    let ((m, k), n) = (a.dim(), c.dim().1);
+    let a: Vec<f32> = a.iter().copied().collect();
+    let threads = threads.count(FLOPS_PER_VALUE * k as f64 * n as f64);
+    // They follow from the shape alone, and so do the sums.
+    let stretch = (STRETCH / n).next_multiple_of(thin::DEPTH).max(thin::DEPTH);
+    let stretches: Vec<Range<usize>> = blocks(k, stretch).collect();
+    Scratch::lend(|scratch| {
+        let [sums] = scratch.parts.cut([stretches.len() * m * n]);
+        let parts = Parts::new(&mut *sums, m * n);
+        let slots = &mut vec![(); threads.min(stretches.len())];
+        for_each_task(slots, stretches.len(), |(), task| {
+            // SAFETY: this part is written by this task alone, and not read before all are done.
+            let out = unsafe { parts.write(task) };
+            dispatch(isa, Thin { a: &a, k, b: Lying::Rows(b), terms: stretches[task].clone(), columns: 0..n, out });
+        });
+        let (sum, others) = sums.split_at_mut(m * n);
+        for other in others.chunks_exact(m * n) {
+            vectorise(
+                #[inline(always)]
+                || sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other),
+            );
+        }
+        let c = Rows::new(c.insert_axis(Axis(0)).insert_axis(Axis(0)));
+        for (i, row) in sum.chunks_exact(n).enumerate() {
+            // SAFETY: no one else writes here.
+            unsafe { c.update((0, 0, i), 0, row, |old, new| scaled(alpha, new, beta, old)) };
+        }
+    });
+    Ok(())
+}
+
+/// alpha·new + beta·old. Not 0·old, which a NaN would survive.
+#[inline(always)]
+fn scaled(alpha: f32, new: f32, beta: f32, old: f32) -> f32 {
+    if beta == 0.0 { alpha * new } else { alpha * new + beta * old }
 }
 
 /// A few rows against a matrix that is read as it lies; columns shared out over the threads.
@@ -193,14 +250,11 @@ fn thin_product(
     for_each_task(&mut slots, tasks, |slot, task| {
         let columns = task * width..((task + 1) * width).min(n);
         let out = &mut slot[..m * columns.len()];
-        dispatch(isa, Thin { a: &a, k, b, columns: columns.clone(), out: &mut *out });
+        dispatch(isa, Thin { a: &a, k, b, terms: 0..k, columns: columns.clone(), out: &mut *out });
         for (i, row) in out.chunks_exact(columns.len()).enumerate() {
             // SAFETY: these columns belong to this task alone.
             unsafe {
-                c.update((0, 0, i), columns.start, row, |old, new| {
-                    // Not 0·old, which a NaN would survive.
-                    if beta == 0.0 { alpha * new } else { alpha * new + beta * old }
-                });
+                c.update((0, 0, i), columns.start, row, |old, new| scaled(alpha, new, beta, old));
             }
         }
     });

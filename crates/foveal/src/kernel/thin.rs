@@ -24,7 +24,7 @@ pub const GROUP: usize = 4;
 /// Columns of B that are read side by side: as many streams as the prefetcher follows with ease.
 const COLUMNS: usize = 4;
 /// Rows of B that are read side by side: C is loaded and stored once for all of them.
-const DEPTH: usize = 8;
+pub const DEPTH: usize = 8;
 
 /// The direction in which B lies.
 #[derive(Clone, Copy)]
@@ -35,12 +35,14 @@ pub enum Lying<'a> {
     Rows(Matrix<'a>),
 }
 
-/// Some columns of A·B.
+/// Some columns of A·B, or of the sums that it is made of.
 pub struct Thin<'a> {
     /// A: [m, k], contiguous.
     pub a: &'a [f32],
     pub k: usize,
     pub b: Lying<'a>,
+    /// Which terms of each sum: all, where columns are contiguous.
+    pub terms: Range<usize>,
     /// Which columns.
     pub columns: Range<usize>,
     /// [m, columns], contiguous.
@@ -52,7 +54,7 @@ impl Kernel for Thin<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Thin { a, k, b, columns, out, .. } = self;
+        let Thin { a, k, b, terms, columns, out } = self;
         let width = columns.len();
         let contiguous = "checked by the caller";
         match b {
@@ -79,8 +81,8 @@ impl Kernel for Thin<'_> {
             Lying::Rows(b) => {
                 out.fill(0.0);
                 let row = |p: usize| &b.row(p).expect(contiguous)[columns.clone()];
-                let whole = k - k % DEPTH;
-                for p in (0..whole).step_by(DEPTH) {
+                let whole = terms.end - terms.len() % DEPTH;
+                for p in (terms.start..whole).step_by(DEPTH) {
                     let b: [&[f32]; DEPTH] = std::array::from_fn(|d| row(p + d));
                     for (a, out) in a.chunks(GROUP * k).zip(out.chunks_mut(GROUP * width)) {
                         match a.len() / k {
@@ -91,7 +93,7 @@ impl Kernel for Thin<'_> {
                         }
                     }
                 }
-                for p in whole..k {
+                for p in whole..terms.end {
                     for (a, out) in a.chunks(k).zip(out.chunks_mut(width)) {
                         add_rows::<S, 1, 1>(simd, a, p, [row(p)], out);
                     }
