@@ -190,8 +190,15 @@ impl Rope {
         Angles { cos, sin }
     }
 
-    /// θ of each pair, with the scaling in it.
-    fn frequencies(&self) -> Vec<f64> {
+    /// θ of each pair, with the scaling in it: by how much it turns from one position to the next.
+    ///
+    /// ```
+    /// use foveal::{Rope, RopeScaling};
+    ///
+    /// assert_eq!(Rope::new(4).frequencies(), [1.0, 0.01]);
+    /// assert_eq!(Rope::new(4).scaling(RopeScaling::Linear(2.0)).frequencies(), [0.5, 0.005]);
+    /// ```
+    pub fn frequencies(&self) -> Vec<f64> {
         let dim = self.dim as f64;
         let base = match self.scaling {
             RopeScaling::Ntk(factor) => self.base * factor.powf(dim / (dim - 2.0)),

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::checkpoint::Architecture;
+use crate::checkpoint::{Architecture, Dtype};
 use crate::trace::{Head, Site};
 
 /// What can be wrong with a file, a configuration, a text or a call. Every variant says what was found, what was
@@ -76,6 +76,17 @@ pub enum Error {
         name: String,
         /// Its type.
         got: String,
+    },
+    /// A tensor that is to be saved has a number too large for the type to be saved as.
+    Range {
+        /// The tensor's name.
+        name: String,
+        /// The number.
+        value: f32,
+        /// The type.
+        dtype: Dtype,
+        /// Types that can hold it.
+        fit: &'static str,
     },
     /// A tokenizer cannot be built, or cannot do what was asked.
     Tokenizer {
@@ -235,6 +246,12 @@ impl fmt::Display for Error {
             ),
             Error::Dtype { name, got } => {
                 write!(f, "tensor {name} has type {got}, which cannot be read as f32; convert it to F32, F16 or BF16")
+            }
+            Error::Range { name, value, dtype, fit } => {
+                write!(
+                    f,
+                    "tensor {name} has the number {value:e}, which would be infinite as {dtype}; save it as {fit}"
+                )
             }
             Error::Tokenizer { source, problem } if source.as_os_str().is_empty() => {
                 write!(f, "the tokenizer cannot do this: {problem}")

@@ -41,13 +41,15 @@ pub fn save<'a, S: Into<String>>(
 /// The same with numbers of type F32, F16 or BF16.
 ///
 /// # Errors
-/// As [`save`]; also for another type.
+/// As [`save`]; also for another type, or if a finite number would become infinite, from ±65,520 on as F16.
 pub fn save_as<'a, S: Into<String>>(
     folder: &Path,
     config: &Map<String, Value>,
     tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
     dtype: Dtype,
 ) -> Result<()> {
+    let tensors: Vec<(String, _)> = tensors.into_iter().map(|(name, tensor)| (name.into(), tensor)).collect();
+    check_range(&tensors, dtype)?;
     let io = |source| Error::Io { path: folder.to_path_buf(), source };
     fs::create_dir_all(folder).map_err(io)?;
     let (weights_path, config_path) = (folder.join("model.safetensors"), folder.join("config.json"));
@@ -60,6 +62,22 @@ pub fn save_as<'a, S: Into<String>>(
     // a new folder half made finds no checkpoint, not a wrong one.
     persist(weights, &weights_path)?;
     persist(config, &config_path)
+}
+
+/// Whether every finite number is still finite as `dtype`.
+fn check_range(tensors: &[(String, ArrayViewD<f32>)], dtype: Dtype) -> Result<()> {
+    // The middle between the largest number and the next one there would be: from there on numbers are rounded up.
+    let (end, fit) = match dtype {
+        Dtype::F16 => (65_520.0, "BF16 or F32"),
+        Dtype::BF16 => (f32::from_bits(0x7f7f_8000), "F32"),
+        _ => return Ok(()),
+    };
+    for (name, tensor) in tensors {
+        if let Some(&value) = tensor.iter().find(|x| x.is_finite() && x.abs() >= end) {
+            return Err(Error::Range { name: name.clone(), value, dtype, fit });
+        }
+    }
+    Ok(())
 }
 
 /// One file of tensors, with what it says about itself.

@@ -3,6 +3,8 @@
 //!
 //! $$ x = E_t, \qquad x \leftarrow \mathrm{block}_l(x), \qquad \mathrm{logits} = \mathrm{norm}(x)\, W^\top $$
 
+mod factors;
+
 use std::sync::Arc;
 
 use foveal::{Dropout, KvCache, Rope, RopeScaling, RopeTable};
@@ -284,9 +286,11 @@ impl Llama {
     /// The model of a checkpoint.
     ///
     /// # Errors
-    /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
+    /// If its configuration makes no sense, a tensor is absent or has another shape than that calls for, or the rotary
+    /// positions are scaled by a rule that is not known here.
     pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
         let config = LlamaConfig::read(checkpoint.config())?;
+        let config = LlamaConfig { rope_scaling: factors::scaling(checkpoint, &config)?, ..config };
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Llama::new(&config, &mut Random::zeros())?;
         NAMES.load(checkpoint, &mut model)?;

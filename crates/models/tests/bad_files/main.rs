@@ -5,6 +5,8 @@ mod allocation;
 mod config;
 mod files;
 mod gguf;
+#[path = "../support/gguf_file.rs"]
+mod gguf_file;
 mod mutations;
 mod safetensors;
 mod tokenizer;

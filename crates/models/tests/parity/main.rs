@@ -4,11 +4,14 @@
 mod allocation;
 mod bert;
 mod expected;
+#[path = "../support/gguf_file.rs"]
+mod gguf_file;
 mod gpt2;
 mod heads;
 mod language;
 mod limits;
 mod llama;
+mod llama_gguf;
 mod precision;
 mod stored;
 #[path = "../support/mod.rs"]

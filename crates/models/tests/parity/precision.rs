@@ -1,12 +1,15 @@
 //! Models saved in half their size. Every number is the nearest one of its type, of two that are equally near the even one;
 //! what the model computes from them moves by no more than that can move it.
 
+use std::fs;
+use std::path::Path;
+
 use foveal_models::checkpoint::save_as;
 use foveal_models::layer::Parameters;
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Llama, Masked, Sentences, Trained, Transformer, Vit};
-use foveal_models::{Checkpoint, Dtype};
-use ndarray::{Array1, Array2};
+use foveal_models::{Checkpoint, Dtype, Error};
+use ndarray::{Array1, Array2, ArrayD};
 use serde_json::Map;
 
 use crate::expected::{Expected, load};
@@ -18,11 +21,11 @@ struct Format {
     dtype: Dtype,
     bits: i32,
     least: i32,
-    end: f64,
+    limit: f64,
 }
 
-const F16: Format = Format { dtype: Dtype::F16, bits: 10, least: -14, end: 65_536.0 };
-const BF16: Format = Format { dtype: Dtype::BF16, bits: 7, least: -126, end: 2.0 * (1u128 << 127) as f64 };
+const F16: Format = Format { dtype: Dtype::F16, bits: 10, least: -14, limit: 65_536.0 };
+const BF16: Format = Format { dtype: Dtype::BF16, bits: 7, least: -126, limit: 2.0 * (1u128 << 127) as f64 };
 
 impl Format {
     /// How far the numbers around x lie apart.
@@ -32,10 +35,15 @@ impl Format {
         2f64.powi(exponent.max(self.least) - self.bits)
     }
 
+    /// The first number that would be rounded to infinity.
+    fn end(self) -> f32 {
+        (self.limit - self.spacing((self.limit / 2.0) as f32) / 2.0) as f32
+    }
+
     /// x, rounded. All of it is exact in f64.
     fn round(self, x: f32) -> f32 {
         let rounded = (f64::from(x) / self.spacing(x)).round_ties_even() * self.spacing(x);
-        if rounded.abs() < self.end { rounded as f32 } else { f32::INFINITY.copysign(x) }
+        if rounded.abs() < self.limit { rounded as f32 } else { f32::INFINITY.copysign(x) }
     }
 }
 
@@ -57,25 +65,57 @@ fn every_number_becomes_the_nearest() {
     for (format, all) in [(F16, all_f16), (BF16, all_bf16)] {
         assert_eq!(through_a_file(format.dtype, &all), all, "{}", format.dtype);
         let largest = all[all.len() - 1];
-        let neighbours = all.iter().zip(all[1..].iter().chain([&f32::INFINITY]));
         let mut numbers = Vec::new();
-        for (n, (low, high)) in neighbours.enumerate() {
+        for (n, (low, high)) in all.iter().zip(&all[1..]).enumerate() {
             let middle = low + (format.spacing(*low) / 2.0) as f32;
             let even = if n % 2 == 0 { low } else { high };
             numbers.extend([(middle.next_down(), *low), (middle, *even), (middle.next_up(), *high)]);
         }
-        numbers.extend([(f32::MAX, f32::INFINITY), (f32::INFINITY, f32::INFINITY)]);
+        numbers.extend([(format.end().next_down(), largest), (f32::INFINITY, f32::INFINITY)]);
         numbers.extend(numbers.clone().into_iter().map(|(x, expected)| (-x, -expected)));
         let (given, expected): (Vec<f32>, Vec<f32>) = numbers.into_iter().unzip();
         let got = through_a_file(format.dtype, &given);
         for ((x, expected), got) in given.iter().zip(&expected).zip(&got) {
             assert_eq!(got.to_bits(), expected.to_bits(), "{} makes {got:e} of {x:e}", format.dtype);
-            if x.abs() <= largest {
+            if x.is_finite() {
                 assert_eq!(format.round(*x).abs(), expected.abs(), "{x:e}");
             }
         }
         assert!(through_a_file(format.dtype, &[f32::NAN])[0].is_nan());
     }
+}
+
+/// A finite number that would become infinite is refused before anything is written.
+#[test]
+fn numbers_that_are_too_large_are_refused() {
+    for (format, fit) in [(F16, "; save it as BF16 or F32"), (BF16, "; save it as F32")] {
+        let largest = format.end().next_down();
+        for value in [format.end(), -format.end(), f32::MAX] {
+            let folder = tempfile::tempdir().unwrap();
+            let (good, bad) = (Array1::from(vec![largest, -largest, f32::INFINITY]), Array1::from(vec![1.0, value]));
+            let (good, bad) = (good.into_dyn(), bad.into_dyn());
+            let save = |folder: &Path, tensor: &ArrayD<f32>, dtype| {
+                save_as(folder, &Map::new(), [("fine", good.view()), ("layer.weight", tensor.view())], dtype)
+            };
+            let new = folder.path().join("new");
+            let error = save(&new, &bad, format.dtype).unwrap_err();
+            assert!(!new.exists());
+            let Error::Range { name, value: got, dtype, .. } = &error else { panic!("{error:?}") };
+            assert_eq!((name.as_str(), *got, *dtype), ("layer.weight", value, format.dtype));
+            let text = error.to_string();
+            assert!(text.contains(&format!("{value:e}")) && text.ends_with(fit), "{text}");
+
+            save(folder.path(), &good, format.dtype).unwrap();
+            let files = || ["model.safetensors", "config.json"].map(|file| fs::read(folder.path().join(file)).unwrap());
+            let before = files();
+            save(folder.path(), &bad, format.dtype).unwrap_err();
+            assert_eq!(files(), before);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+            save(folder.path(), &bad, Dtype::F32).unwrap();
+        }
+    }
+    let large: f32 = 65_520.0;
+    assert_eq!(through_a_file(Dtype::BF16, &[large]), [65_536.0]);
 }
 
 /// Runs a model; where gradients are given as well, adds to them those of Σ dlogits·logits.

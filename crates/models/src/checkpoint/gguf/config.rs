@@ -37,6 +37,7 @@ const LLAMA: Keys = &[
     ("max_position_embeddings", "context_length"),
     ("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
     ("rope_theta", "rope.freq_base"),
+    ("original_max_position_embeddings", "rope.scaling.original_context_length"),
     ("vocab_size", "vocab_size"),
 ];
 
@@ -77,6 +78,10 @@ pub(super) fn from_metadata(metadata: &Metadata, tensors: &[Info]) -> Result<Con
         _ => values.insert("hidden_act".into(), "silu".into()),
     };
     values.insert("tie_word_embeddings".into(), rows("output.weight").is_none().into());
+    if name == "llama" {
+        values.insert("attention_bias".into(), rows("blk.0.attn_q.bias").is_some().into());
+        values.insert("mlp_bias".into(), rows("blk.0.ffn_up.bias").is_some().into());
+    }
     values.extend(rope_scaling(name, metadata).map(|scaling| ("rope_scaling".into(), scaling)));
     Ok(Config::new(path, values))
 }
