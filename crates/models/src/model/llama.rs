@@ -110,10 +110,20 @@ impl LlamaConfig {
             Some(_) => config.size("head_dim")?,
             None => width / config.divisor("num_attention_heads", "hidden_size")?,
         };
+        if config.size_or("rotary_dim", head_dim)? != head_dim {
+            let expected = format!("{head_dim}, all of a head");
+            return Err(config.error("rotary_dim", expected, config.size("rotary_dim")?));
+        }
         // transformers 5 keeps what belongs to the rotary positions in a section of its own.
         let rope = config.section("rope_parameters")?;
         let base = rope.as_ref().filter(|rope| rope.get("rope_theta").is_some()).unwrap_or(config);
         let scaling = if rope.is_some() { rope.clone() } else { config.section("rope_scaling")? };
+        for config in rope.iter().chain([config]) {
+            let share = config.float_or("partial_rotary_factor", 1.0)?;
+            if share != 1.0 {
+                return Err(config.error("partial_rotary_factor", "1, all of a head", share));
+            }
+        }
         if config.flag_or("mlp_bias", false)? {
             return Err(config.error("mlp_bias", "false", true));
         }

@@ -187,6 +187,23 @@ fn factors_of_another_shape_are_refused() {
 }
 
 #[test]
+fn a_factor_without_a_kind_stretches_evenly() {
+    let expected = load_folder(&json!({"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0}));
+    for key in ["llama.rope.scaling.factor", "llama.rope.scale_linear"] {
+        assert_eq!(load(&gguf(100.0).f32(key, 3.0)).unwrap(), expected, "{key}");
+    }
+    let none = gguf(100.0).text("llama.rope.scaling.type", "none").f32("llama.rope.scaling.factor", 3.0);
+    assert_eq!(load(&none).unwrap(), load_folder(&json!({"rope_type": "default", "rope_theta": 100.0})));
+}
+
+#[test]
+fn positions_on_a_part_of_a_head_are_refused() {
+    assert!(load(&gguf(100.0).u32("llama.rope.dimension_count", 6)).is_ok());
+    let error = load(&gguf(100.0).u32("llama.rope.dimension_count", 4)).unwrap_err();
+    assert!(error.to_string().contains("rotary_dim") && error.to_string().contains("6, all of a head"), "{error}");
+}
+
+#[test]
 fn biases_of_the_mlp_are_refused() {
     let error = load(&gguf(100.0).numbers("blk.0.ffn_up.bias", &[1], [0.5])).unwrap_err();
     assert!(matches!(&error, Error::Config { key, .. } if key == "mlp_bias"), "{error:?}");

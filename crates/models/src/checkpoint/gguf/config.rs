@@ -37,6 +37,7 @@ const LLAMA: Keys = &[
     ("max_position_embeddings", "context_length"),
     ("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
     ("rope_theta", "rope.freq_base"),
+    ("rotary_dim", "rope.dimension_count"),
     ("original_max_position_embeddings", "rope.scaling.original_context_length"),
     ("vocab_size", "vocab_size"),
 ];
@@ -86,9 +87,12 @@ pub(super) fn from_metadata(metadata: &Metadata, tensors: &[Info]) -> Result<Con
     Ok(Config::new(path, values))
 }
 
+/// A factor without a kind stretches positions evenly; older files have a key of its own for that.
 fn rope_scaling(name: &str, metadata: &Metadata) -> Option<Json> {
-    let kind = metadata.text(&format!("{name}.rope.scaling.type")).filter(|&kind| kind != "none")?;
-    let factor = metadata.get(&format!("{name}.rope.scaling.factor")).map(|value| to_json(value, metadata));
+    let get = |key: &str| metadata.get(&format!("{name}.rope.{key}")).map(|value| to_json(value, metadata));
+    let kind = metadata.text(&format!("{name}.rope.scaling.type"));
+    let factor = get("scaling.factor").or_else(|| get("scale_linear"));
+    let kind = kind.or_else(|| factor.is_some().then_some("linear")).filter(|&kind| kind != "none")?;
     Some(json!({ "rope_type": kind, "factor": factor }))
 }
 
