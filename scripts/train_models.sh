@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains the models inside the program, from nothing. About a quarter of an hour on two cores.
+# Trains the models inside the program, from nothing. About ten minutes on two cores.
 #
 #     make models
 #

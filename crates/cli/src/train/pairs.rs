@@ -99,7 +99,7 @@ impl Languages {
 fn plan() -> Plan {
     let plan =
         Plan { steps: 3000, peak: 2e-3, floor: 5e-5, warmup: 200, schedule: Schedule::Cosine, ..Plan::default() };
-    Plan { weight_decay: 0.01, dropout: 0.1, label_smoothing: 0.1, betas: (0.9, 0.98), evaluate_every: 500, ..plan }
+    Plan { weight_decay: 0.01, dropout: 0.05, label_smoothing: 0.1, betas: (0.9, 0.98), evaluate_every: 500, ..plan }
 }
 
 fn grammar(arguments: &TrainPairs, output: Output) -> Result<()> {
