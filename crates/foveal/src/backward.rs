@@ -25,6 +25,7 @@ use crate::bias::Kind;
 use crate::kernel::backward::{Backward, Inputs, KEYS, ROWS, RowDots, STRIDE, Targets, dq_width, parts};
 use crate::kernel::matrix::{Matrix, Rows, add};
 use crate::kernel::{Isa, dispatch};
+use crate::memory::zeros;
 use crate::scores::Scores;
 use crate::scratch::{self, Scratch, Slot};
 use crate::shape::{Shape, expect};
@@ -36,9 +37,9 @@ const TASKS: usize = 32;
 const WAVE: usize = 64;
 /// Keys of a chunk at least, lest joining the chunks costs more than 1 % of what they do.
 const CHUNK: usize = 4 * KEYS;
-/// Values that a task may work on at a time, 1.5 MiB: P and dS, the packed tile, and the rows of the stretch. Where they
-/// did not stay in L2, two threads were a sixth slower.
-const TASK_VALUES: usize = 390 << 10;
+/// Values that a task may work on at a time, 2.5 MiB: P and dS, the packed tile, and the rows of the stretch, of which a
+/// block is in use at a time. With longer stretches tiles are packed less often, with shorter ones more of them stays in L2.
+const TASK_VALUES: usize = 640 << 10;
 
 pub(crate) fn backward(
     attention: &Attention,
@@ -72,9 +73,7 @@ pub(crate) fn backward(
     let inputs = Inputs { q: &q, k: &k, v: &v, dout: &dout, lse: &lse, delta: &delta, scores, group };
 
     let heads = shape.batch * shape.heads;
-    let mut dq = Array4::zeros(q.dim());
-    let mut dk = Array4::zeros(k.dim());
-    let mut dv = Array4::zeros(v.dim());
+    let (mut dq, mut dk, mut dv) = (zeros(q.dim()), zeros(k.dim()), zeros(v.dim()));
     let (dense_dim, entries) = match scores.bias() {
         Kind::Dense(bias) => (bias.dim(), 0),
         Kind::T5(t5) => ((0, 0, 0, 0), t5.bucket.len()),
