@@ -37,9 +37,9 @@ const TASKS: usize = 32;
 const WAVE: usize = 64;
 /// Keys of a chunk at least, lest joining the chunks costs more than 1 % of what they do.
 const CHUNK: usize = 4 * KEYS;
-/// Values that a task may work on at a time, 2.5 MiB: P and dS, the packed tile, and the rows of the stretch, of which a
+/// Values that a task may work on at a time, 1.7 MiB: P and dS, the packed tile, and the rows of the stretch, of which a
 /// block is in use at a time. With longer stretches tiles are packed less often, with shorter ones more of them stays in L2.
-const TASK_VALUES: usize = 640 << 10;
+const TASK_VALUES: usize = 440 << 10;
 
 pub(crate) fn backward(
     attention: &Attention,
