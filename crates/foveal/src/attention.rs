@@ -7,7 +7,6 @@ use crate::cache::KvCache;
 use crate::dropout::Dropout;
 use crate::kernel::Isa;
 use crate::mask::{Align, Mask};
-use crate::memory::zeros;
 use crate::scratch::Scratch;
 use crate::shape::Shape;
 use crate::threads::Threads;
@@ -173,7 +172,7 @@ impl Attention {
     ) -> Result<Forward, Error> {
         let (q, k, v) = (q.into(), k.into(), v.into());
         let shape = Shape::of(&q, &k, &v)?;
-        let mut fwd = Forward { out: zeros(shape.out()), lse: Array3::zeros(shape.lse()) };
+        let mut fwd = Forward { out: Array4::zeros(shape.out()), lse: Array3::zeros(shape.lse()) };
         Scratch::lend(|scratch| forward::forward(self, q, k, v, fwd.out.view_mut(), fwd.lse.view_mut(), scratch))?;
         Ok(fwd)
     }

@@ -1,6 +1,6 @@
 //! Where large arrays lie, and what becomes of memory that is freed.
 
-use ndarray::{Array4, IntoDimension, Ix4};
+use ndarray::Array4;
 
 /// Tells the system's allocator to keep freed memory for what comes next, for the whole process. Programs that make and drop
 /// large arrays all the time, such as training, call it once at their start: by default glibc gives arrays above 128 KiB back to
@@ -38,10 +38,14 @@ pub fn large_pages(array: &[f32]) {
     let _ = array;
 }
 
-/// A result to be filled, on large pages: those of the usual size, handed out one by one while the kernels write, took a fifth of
-/// a backward pass with results of 16 MiB.
-pub(crate) fn zeros(dim: impl IntoDimension<Dim = Ix4>) -> Array4<f32> {
-    let array = Array4::zeros(dim.into_dimension());
-    array.as_slice().into_iter().for_each(large_pages);
+/// Bytes from which the allocator hands a freed array back to the system, and a new one comes in fresh pages.
+const FRESH: usize = 16 << 20;
+
+/// A result to be filled. A very large one lies on large pages: those of the usual size, handed out one by one while the
+/// kernels write, took a fifth of a backward pass. Smaller ones come from memory that was used before, which large pages
+/// would keep from happening.
+pub(crate) fn zeros(dim: (usize, usize, usize, usize)) -> Array4<f32> {
+    let array = Array4::zeros(dim);
+    array.as_slice().into_iter().filter(|values| size_of_val(*values) >= FRESH).for_each(large_pages);
     array
 }

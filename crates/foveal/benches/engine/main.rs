@@ -14,6 +14,8 @@ use works::{Added, Kind, Result, Source, Spec, Visible, Work};
 static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> Result<()> {
+    // As every program should that makes and drops large arrays all the time.
+    foveal::keep_memory();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--worker") {
         return worker::serve();
