@@ -1,5 +1,5 @@
 //! GGUF files, made byte by byte.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test program takes what it needs")]
 
 /// A GGUF file under construction. What the fields say need not be true.
 #[derive(Clone, Default)]

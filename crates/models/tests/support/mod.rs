@@ -7,7 +7,7 @@ use ndarray::ArrayD;
 use safetensors::{Dtype, SafeTensors};
 
 /// A file or folder of `tests/fixtures`.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "every test program takes what it needs")]
 pub fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
@@ -16,7 +16,7 @@ pub fn fixture(name: &str) -> PathBuf {
 ///
 /// # Panics
 /// If it is not there.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "every test program takes what it needs")]
 pub fn data(name: &str) -> PathBuf {
     let var = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = || var("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
@@ -27,7 +27,7 @@ pub fn data(name: &str) -> PathBuf {
 }
 
 /// All tensors of a committed file, as f64.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "every test program takes what it needs")]
 pub fn tensors(path: &Path) -> BTreeMap<String, ArrayD<f64>> {
     let bytes = std::fs::read(path).expect("a committed file");
     let file = SafeTensors::deserialize(&bytes).expect("a sound file");
