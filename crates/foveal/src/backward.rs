@@ -145,7 +145,10 @@ impl Cut {
         // their gradients).
         let each = 3 * shape.dim + 2 * shape.value_dim;
         let stretch = TASK_VALUES.saturating_sub(2 * ROWS * STRIDE + KEYS * each) / each;
-        let stretch = (stretch / ROWS).max(1).saturating_mul(ROWS).min(shape.queries).max(1);
+        let stretch = (stretch / ROWS).max(1).saturating_mul(ROWS);
+        // Stretches of one length, and none more for the sake of a few rows.
+        let count = shape.queries.saturating_sub(stretch / 8).div_ceil(stretch).max(1);
+        let stretch = shape.queries.div_ceil(count).next_multiple_of(ROWS).min(shape.queries).max(1);
         let mut cut = Cut { shape: *shape, together, chunks: 1, stretch, width, in_place: false };
         cut.chunks = TASKS.div_ceil(cut.units().max(1)).min(shape.keys.div_ceil(CHUNK)).max(1);
         cut.in_place = cut.chunks == 1 && width == shape.dim;

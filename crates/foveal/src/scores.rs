@@ -375,6 +375,12 @@ impl<'a> Scores<'a> {
         }
     }
 
+    /// Whether weights are dropped.
+    #[inline(always)]
+    pub fn drops(&self) -> bool {
+        self.attention.dropout.is_some()
+    }
+
     /// The dropout of row i, if there is any.
     #[inline(always)]
     pub fn dropout(&self, b: usize, h: usize, i: usize) -> Option<dropout::Row> {

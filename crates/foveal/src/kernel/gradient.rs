@@ -183,10 +183,17 @@ impl Group<'_> {
             Out { data: &mut ds[skip..], row: STRIDE },
         );
 
+        // Most groups see whole tiles, of which there is nothing more to say.
+        let plain = *alone && part.view == View::Full && part.len == KEYS && !scores.changes() && !scores.drops();
         for r in 0..rows.len() {
-            let (h, i) = block.at(rows.start + r);
             let row = r * STRIDE..r * STRIDE + KEYS;
             let (p, ds) = (&mut p[row.clone()], &mut ds[row]);
+            let (lse, delta) = (queries.lse[at + r], queries.delta[at + r]);
+            if plain {
+                softmax::exp_and_gradient(simd, p, ds, lse, delta);
+                continue;
+            }
+            let (h, i) = block.at(rows.start + r);
             let whole = part.len.next_multiple_of(S::LANES);
             if *alone {
                 for unseen in [0..skip, skip + whole..KEYS] {
@@ -206,7 +213,6 @@ impl Group<'_> {
                 p,
                 scores.softcap().map(|_| &mut *capped),
             );
-            let (lse, delta) = (queries.lse[at + r], queries.delta[at + r]);
             match scores.dropout(block.b, h, i) {
                 None => softmax::exp_and_gradient(simd, p, ds, lse, delta),
                 Some(dropout) => {
