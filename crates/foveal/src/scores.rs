@@ -13,6 +13,7 @@ use crate::attention::Attention;
 use crate::bias::{Kind, Swin};
 use crate::dropout;
 use crate::kernel::options;
+use crate::kernel::plan::Part;
 use crate::kernel::rows::KEYS;
 use crate::kernel::simd::Simd;
 use crate::pattern::{Pattern, merge};
@@ -335,14 +336,18 @@ impl<'a> Scores<'a> {
         first as f32 - self.position(b, i) as f32
     }
 
-    /// Sets to `value` what query i does not see among the keys from `first` on.
+    /// Sets to `value` what query i does not see among the keys of `part`, and what is left of the last vector of the row.
     #[inline(always)]
-    pub fn hide<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), first: usize, row: &mut [f32], value: f32) {
-        let seen = self.interval(b, i);
-        let clip = |key: usize| key.saturating_sub(first).min(row.len());
-        let (start, end) = (clip(seen.start), clip(seen.end));
-        row[..start].fill(value);
-        row[end.max(start)..].fill(value);
+    pub fn hide<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), part: &Part, row: &mut [f32], value: f32) {
+        if part.view == View::Full {
+            options::hide_outside(simd, row, 0..part.len, value);
+            return;
+        }
+        let (seen, first) = (self.interval(b, i), part.first);
+        let clip = |key: usize| key.saturating_sub(first).min(part.len);
+        let start = clip(seen.start);
+        options::hide_outside(simd, row, start..clip(seen.end).max(start), value);
+        let row = &mut row[..part.len];
         for part in 0..self.attention.mask.keep.len() {
             options::hide(simd, row, &self.keep(part, b, h, i)[first..], value);
         }

@@ -108,12 +108,20 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
+    unsafe fn transpose(
+        self,
+        (src, stride): (*const f32, usize),
+        rows: usize,
+        scale: f32,
+        (dst, dst_stride): (*mut f32, usize),
+    ) {
         unsafe {
             let scale = _mm256_set1_ps(scale);
             let mut r = [_mm256_setzero_ps(); 8];
             for i in 0..8 {
-                r[i] = _mm256_mul_ps(_mm256_loadu_ps(src.add(i * stride)), scale);
+                if i < rows {
+                    r[i] = _mm256_mul_ps(_mm256_loadu_ps(src.add(i * stride)), scale);
+                }
             }
             // As in AVX-512: 4 × 4 blocks within the 128-bit lanes first, then the 2 × 2 grid of lanes.
             let mut t = [_mm256_setzero_ps(); 8];

@@ -96,12 +96,20 @@ impl Simd for Avx512 {
         unsafe { _mm512_reduce_max_ps(v) }
     }
     #[inline(always)]
-    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
+    unsafe fn transpose(
+        self,
+        (src, stride): (*const f32, usize),
+        rows: usize,
+        scale: f32,
+        (dst, dst_stride): (*mut f32, usize),
+    ) {
         unsafe {
             let scale = _mm512_set1_ps(scale);
             let mut r = [_mm512_setzero_ps(); 16];
             for i in 0..16 {
-                r[i] = _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale);
+                if i < rows {
+                    r[i] = _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale);
+                }
             }
             // Pairs of rows, then quadruples: after these, vector 4g + c holds column c of each 4-column group, for the
             // rows 4g..4g+4.

@@ -178,6 +178,7 @@ impl Kernel for Backward<'_, '_> {
             let range = tile * KEYS..((tile + 1) * KEYS).min(inputs.k.dim().2);
             let keys = Keys {
                 k,
+                v,
                 k_cols: pack::columns(simd, k, range.clone(), scores.scale, &mut *k_cols),
                 v_cols: pack::columns(simd, v, range.clone(), 1.0, &mut *v_cols),
                 k_rows: pack::rows(simd, k, range.clone(), scores.scale, &mut *k_rows),

@@ -17,6 +17,7 @@ use crate::scores::{Scores, View};
 pub struct Keys<'s> {
     pub range: Range<usize>,
     pub k: Matrix<'s>,
+    pub v: Matrix<'s>,
     pub k_cols: Right<'s>,
     pub v_cols: Right<'s>,
     pub k_rows: Right<'s>,
@@ -28,7 +29,8 @@ impl Keys<'_> {
     pub fn finite(&self) -> bool {
         // No closure: it would be compiled without the instruction set.
         if self.finite.get().is_none() {
-            let _ = self.finite.set(pack::all_finite(self.k_cols.data) && pack::all_finite(self.v_cols.data));
+            let _ =
+                self.finite.set(pack::all_finite(self.k_rows.data) && pack::rows_finite(self.v, self.range.clone()));
         }
         self.finite.get() == Some(&true)
     }
@@ -196,7 +198,7 @@ impl Group<'_> {
             let (h, i) = block.at(rows.start + r);
             let whole = part.len.next_multiple_of(S::LANES);
             if *alone {
-                for unseen in [0..skip, skip + whole..KEYS] {
+                for unseen in [0..skip, (skip + whole).min(keys.range.len())..keys.range.len()] {
                     p[unseen.clone()].fill(0.0);
                     ds[unseen].fill(0.0);
                 }
@@ -221,11 +223,8 @@ impl Group<'_> {
                     dropout.apply(part.first, &mut p[..part.len]);
                 }
             }
-            ds[part.len..].fill(0.0);
+            scores.hide(simd, (block.b, h, i), part, ds, 0.0);
             let ds = &mut ds[..part.len];
-            if part.view == View::Partial {
-                scores.hide(simd, (block.b, h, i), part.first, ds, 0.0);
-            }
             let width = dq.len() / rows.len();
             let shaw = &mut dq[(r + 1) * width - rows::shaw_width(scores)..][..scores.shaw_distances()];
             add_bias_gradient(inputs, targets, (block.b, h, i), part.first, ds, shaw);

@@ -1,5 +1,7 @@
 //! Softcap, bias and mask as vector passes over one row of scores: row ⟵ f(row, something as long as the row).
 
+use std::ops::Range;
+
 use super::simd::Simd;
 
 /// What a pass reads beside the row; `LANES` of it at a time.
@@ -32,6 +34,37 @@ pub fn cap<S: Simd>(simd: S, row: &mut [f32], cap: f32) {
         unsafe {
             let x = simd.mul(simd.load(vector.as_ptr()), inverse);
             simd.store(vector.as_mut_ptr(), simd.mul(cap, tanh(simd, x)));
+        }
+    }
+}
+
+/// Sets to `value` what lies outside of `seen`. The row is whole vectors long, and is written in vectors alone: to load one
+/// of which a part was just stored by itself takes long.
+#[inline(always)]
+pub fn hide_outside<S: Simd>(simd: S, row: &mut [f32], seen: Range<usize>, value: f32) {
+    // From element 16 − n on, the first n are true.
+    const FIRST: [bool; 32] = {
+        let mut first = [false; 32];
+        let mut n = 0;
+        while n < 16 {
+            first[n] = true;
+            n += 1;
+        }
+        first
+    };
+    const { assert!(S::LANES <= 16) };
+    let value = simd.splat(value);
+    for (n, vector) in row.chunks_exact_mut(S::LANES).enumerate() {
+        let lane = |key: usize| key.saturating_sub(n * S::LANES).min(S::LANES);
+        let (start, end) = (lane(seen.start), lane(seen.end));
+        if start == 0 && end == S::LANES {
+            continue;
+        }
+        let first = |n: usize| FIRST[16 - n..].as_ptr();
+        // SAFETY: the chunk has LANES values, and so has what is left of `FIRST`.
+        unsafe {
+            let x = simd.keep(first(end), simd.load(vector.as_ptr()), value);
+            simd.store(vector.as_mut_ptr(), simd.keep(first(start), value, x));
         }
     }
 }

@@ -19,14 +19,14 @@ pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32,
     while k > 0 && first < range.len() {
         let dst = &mut dst[first / width * panel + first % width..];
         let rows = (range.len() - first).min(S::LANES);
-        // Whole blocks of LANES × LANES go through registers, the ragged rest value by value.
-        let whole = if rows == S::LANES { k - k % S::LANES } else { 0 };
-        let direct = whole_rows::<S>(m, range.start + first, whole);
-        let transposed = if let Some((src, stride)) = direct {
+        // Whole vectors of columns go through registers, the ragged rest value by value.
+        let whole = k - k % S::LANES;
+        let transposed = if let Some((src, stride)) = rows_of(m, range.start + first, rows) {
             for d in (0..whole).step_by(S::LANES) {
                 assert!((d + S::LANES - 1) * width + S::LANES <= dst.len());
-                // SAFETY: `whole_rows` vouches for LANES rows of at least `whole` values; the assert covers the writes.
-                unsafe { simd.transpose(src.add(d), stride, scale, dst.as_mut_ptr().add(d * width), width) };
+                let to = dst[d * width..].as_mut_ptr();
+                // SAFETY: `rows_of` vouches for so many rows of at least `whole` values; the assert covers the writes.
+                unsafe { simd.transpose((src.add(d), stride), rows, scale, (to, width)) };
             }
             whole
         } else {
@@ -42,17 +42,14 @@ pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32,
     Right { data: dst, panel, step: width }
 }
 
-/// The address and stride of LANES rows from `first` on, if they can be read in vectors.
+/// The address and stride of some rows from `first` on, if they can be read in vectors.
 #[inline(always)]
-fn whole_rows<S: Simd>(m: Matrix, first: usize, values: usize) -> Option<(*const f32, usize)> {
-    if values == 0 {
-        return None;
-    }
+fn rows_of(m: Matrix, first: usize, rows: usize) -> Option<(*const f32, usize)> {
     let start = m.row(first)?.as_ptr();
-    let last = m.row(first + S::LANES - 1)?.as_ptr();
+    let last = m.row(first + rows - 1)?.as_ptr();
     // Rows in backward order (a flipped axis) have no unsigned stride: the slow way then.
     let distance = (last as usize).checked_sub(start as usize)?;
-    Some((start, distance / size_of::<f32>() / (S::LANES - 1)))
+    Some((start, distance / size_of::<f32>() / (rows - 1).max(1)))
 }
 
 /// Rows `range` of `m`, scaled, as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
@@ -90,6 +87,21 @@ pub fn all_finite(values: &[f32]) -> bool {
     lanes.iter().chain(chunks.remainder()).all(|x| x.is_finite())
 }
 
+/// Whether no value of these rows is NaN or infinite.
+#[inline(always)]
+pub fn rows_finite(m: Matrix, range: Range<usize>) -> bool {
+    for i in range {
+        let finite = match m.row(i) {
+            Some(row) => all_finite(row),
+            None => (0..m.cols()).all(|j| m.get(i, j).is_finite()),
+        };
+        if !finite {
+            return false;
+        }
+    }
+    true
+}
+
 /// All of `m` as a left operand in groups of `S::ROWS` rows, each of them [columns of m, LANES]: a vector has room for the
 /// rows of a group, and lines of the cache are then written whole. What is left of a vector means nothing.
 #[inline(always)]
@@ -97,13 +109,14 @@ pub fn groups<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
     const { assert!(S::ROWS <= S::LANES) };
     let (rows, columns) = (m.rows(), m.cols());
     for (first, dst) in (0..rows).step_by(S::ROWS).zip(dst.chunks_exact_mut((columns * S::LANES).max(1))) {
-        let whole = if first + S::LANES <= rows { columns - columns % S::LANES } else { 0 };
-        let direct = whole_rows::<S>(m, first, whole);
+        let (count, whole) = ((rows - first).min(S::LANES), columns - columns % S::LANES);
+        let direct = rows_of(m, first, count);
         let done = if direct.is_some() { whole } else { 0 };
         if let Some((src, stride)) = direct {
             for k in (0..whole).step_by(S::LANES) {
-                // SAFETY: `whole_rows` vouches for LANES rows of at least `whole` values; `dst` has as many for each column.
-                unsafe { simd.transpose(src.add(k), stride, 1.0, dst.as_mut_ptr().add(k * S::LANES), S::LANES) };
+                let to = dst[k * S::LANES..].as_mut_ptr();
+                // SAFETY: `rows_of` vouches for so many rows of at least `whole` values; `dst` has a vector for each column.
+                unsafe { simd.transpose((src.add(k), stride), count, 1.0, (to, S::LANES)) };
             }
         }
         for k in done..columns {

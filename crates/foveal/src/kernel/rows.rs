@@ -10,7 +10,7 @@ use super::pack;
 use super::plan::Part;
 use super::simd::Simd;
 use super::softmax;
-use crate::scores::{Scores, View};
+use crate::scores::Scores;
 use crate::scratch::LINE;
 
 /// Keys per tile. With 256, the packed keys and values of a tile (64 KiB each at D = 64) stay in L2 while hundreds of rows
@@ -164,15 +164,12 @@ pub fn finish<S: Simd>(
     if scores.changes() {
         scores.cap(simd, row);
     }
-    let (seen, rest) = row.split_at_mut(part.len);
     if scores.changes() {
+        let seen = &mut row[..part.len];
         if let Some(capped) = capped {
             capped[..part.len].copy_from_slice(seen);
         }
         scores.add_bias(simd, (block.b, h, i), part.first, relative, seen);
     }
-    if part.view == View::Partial {
-        scores.hide(simd, (block.b, h, i), part.first, seen, f32::NEG_INFINITY);
-    }
-    rest.fill(f32::NEG_INFINITY);
+    scores.hide(simd, (block.b, h, i), part, row, f32::NEG_INFINITY);
 }

@@ -90,11 +90,17 @@ impl Simd for Scalar {
         v[0].max(v[1]).max(v[2].max(v[3]))
     }
     #[inline(always)]
-    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize) {
+    unsafe fn transpose(
+        self,
+        (src, stride): (*const f32, usize),
+        rows: usize,
+        scale: f32,
+        (dst, dst_stride): (*mut f32, usize),
+    ) {
         for i in 0..4 {
             for j in 0..4 {
-                // SAFETY: the caller vouches for four rows of four values on both sides.
-                unsafe { *dst.add(j * dst_stride + i) = *src.add(i * stride + j) * scale };
+                // SAFETY: the caller vouches for the rows of four values on both sides.
+                unsafe { *dst.add(j * dst_stride + i) = if i < rows { *src.add(i * stride + j) * scale } else { 0.0 } };
             }
         }
     }

@@ -40,12 +40,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn exp2(self, x: Self::V) -> Self::V;
     fn sum(self, v: Self::V) -> f32;
     fn largest(self, v: Self::V) -> f32;
-    /// Transposes the `LANES` × `LANES` block whose row i starts at `src[i·stride]`, scales it, and writes row i to
-    /// `dst[i·dst_stride]`.
+    /// Transposes the `LANES` × `LANES` block whose row i starts at `src.0[i·src.1]`, scales it, and writes row i to
+    /// `dst.0[i·dst.1]`. Of its rows there are `rows`; the others are zeros.
     ///
     /// # Safety
-    /// Every row of `src` must be valid for reading `LANES` values, every row of `dst` for writing as many.
-    unsafe fn transpose(self, src: *const f32, stride: usize, scale: f32, dst: *mut f32, dst_stride: usize);
+    /// The rows of `src` must be valid for reading `LANES` values, every one of the `LANES` rows of `dst` for writing as many.
+    unsafe fn transpose(self, src: (*const f32, usize), rows: usize, scale: f32, dst: (*mut f32, usize));
     /// Asks for the cache line at `p`, which may be any address.
     fn prefetch(self, p: *const f32);
     /// The same, into the second cache only.

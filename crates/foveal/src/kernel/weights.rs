@@ -70,7 +70,7 @@ impl<K: Sink> Kernel for Weights<'_, K> {
                     softmax::weights(simd, row, lse);
                     if part.view == View::Partial && lse.is_nan() {
                         // Of a row that is NaN, what it does not see is 0 all the same.
-                        scores.hide(simd, (block.b, h, i), part.first, &mut row[..part.len], 0.0);
+                        scores.hide(simd, (block.b, h, i), part, row, 0.0);
                     }
                     sink.row(i, tile.start, part.first, &row[..part.len], lines);
                 }
