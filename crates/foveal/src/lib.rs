@@ -106,7 +106,7 @@ pub use kernel::Isa;
 pub use linear::{Favor, FeatureMap, LinearAttention, LinearState};
 pub use luong::{LuongAttention, LuongGradients};
 pub use mask::{Align, Mask};
-pub use matmul::{affine, matmul};
+pub use matmul::{affine, affine_side_by_side, matmul};
 pub use memory::{keep_memory, large_pages};
 pub use pattern::{BigBird, Pattern};
 pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};

@@ -106,33 +106,74 @@ pub fn affine<'a, 'b>(
     bias: Option<ArrayView1<f32>>,
     threads: Threads,
 ) -> Result<Array2<f32>, Error> {
-    let (a, b) = (a.into(), b.into());
-    let ((m, k), n) = (a.dim(), b.dim().1);
-    expect("the right operand of the product", &[k, n], b.shape())?;
-    bias.map_or(Ok(()), |bias| expect("the bias", &[n], bias.shape()))?;
+    affine_side_by_side(a, &[(b.into(), bias)], threads)
+}
+
+/// \[A·B₁ + b₁ | A·B₂ + b₂ | …\], side by side: linear layers of the same input, such as those that make queries, keys and
+/// values. What is made ready of A is made ready once for all of them.
+///
+/// ```
+/// use foveal::{Threads, affine_side_by_side};
+/// use ndarray::array;
+///
+/// let (x, q, k) = (array![[1., 2.]], array![[1., 0.], [0., 1.]], array![[3.], [4.]]);
+/// let bias = array![10., 20.];
+/// let layers = [(q.view(), Some(bias.view())), (k.view(), None)];
+/// assert_eq!(affine_side_by_side(&x, &layers, Threads::Rayon)?, array![[11., 22., 11.]]);
+/// # Ok::<(), foveal::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes do not fit.
+pub fn affine_side_by_side<'a>(
+    a: impl Into<ArrayView2<'a, f32>>,
+    layers: &[(ArrayView2<f32>, Option<ArrayView1<f32>>)],
+    threads: Threads,
+) -> Result<Array2<f32>, Error> {
+    let a = a.into();
+    let (m, k) = a.dim();
+    for (b, bias) in layers {
+        expect("the right operand of the product", &[k, b.dim().1], b.shape())?;
+        bias.map_or(Ok(()), |bias| expect("the bias", &[b.dim().1], bias.shape()))?;
+    }
+    let n = layers.iter().map(|(b, _)| b.dim().1).sum();
+    let some_bias = layers.iter().any(|(_, bias)| bias.is_some());
+    let mut bias = vec![0.0; if some_bias { n } else { 0 }];
+    let mut first = 0;
+    for (b, of_layer) in layers {
+        if let Some(of_layer) = of_layer {
+            bias[first..].iter_mut().zip(of_layer).for_each(|(to, from)| *to = *from);
+        }
+        first += b.dim().1;
+    }
     if m.min(n) <= THIN {
-        let mut c = bias.map_or_else(|| Array2::zeros((m, n)), |bias| repeated(bias, m));
-        matmul(1.0, a, b, f32::from(bias.is_some()), &mut c, threads)?;
+        let mut c = if some_bias { repeated(&bias, m) } else { Array2::zeros((m, n)) };
+        let mut first = 0;
+        for (b, _) in layers {
+            let columns = first..first + b.dim().1;
+            first = columns.end;
+            matmul(1.0, a, *b, f32::from(some_bias), c.slice_mut(s![.., columns]), threads)?;
+        }
         return Ok(c);
     }
-    let bias = bias.map(|bias| bias.to_vec());
-    let end = bias.as_deref().map_or(End::Set, End::Bias);
+    let end = if some_bias { End::Bias(&bias) } else { End::Set };
+    let side_by_side: Vec<ArrayView2<f32>> = layers.iter().map(|(b, _)| *b).collect();
     let mut c = Array2::<f32>::uninit((m, n));
     // SAFETY: C has just been made, the shapes have been checked, and every value of it is written.
     unsafe {
-        large_product(1.0, a, b, end, c.raw_view_mut().cast(), threads)?;
+        large_product(1.0, a, &side_by_side, end, c.raw_view_mut().cast(), threads)?;
         Ok(c.assume_init())
     }
 }
 
 /// The same row m times.
-fn repeated(row: ArrayView1<f32>, m: usize) -> Array2<f32> {
-    let (row, n) = (row.to_vec(), row.len());
+fn repeated(row: &[f32], m: usize) -> Array2<f32> {
+    let n = row.len();
     let mut rows = Array2::<f32>::uninit((m, n));
     let values = rows.as_slice_mut().expect("made in standard layout");
     let copy = |rows: &mut [MaybeUninit<f32>]| {
         for target in rows.chunks_exact_mut(n.max(1)) {
-            target.iter_mut().zip(&row).for_each(|(target, value)| _ = target.write(*value));
+            target.iter_mut().zip(row).for_each(|(target, value)| _ = target.write(*value));
         }
     };
     if values.len() < SHARED_BIAS {
@@ -173,7 +214,7 @@ fn product(
     }
     let end = if beta == 0.0 { End::Set } else { End::Old(beta) };
     // SAFETY: C is borrowed exclusively, and the shapes have been checked.
-    unsafe { large_product(alpha, a, b, end, c.raw_view_mut(), threads) }
+    unsafe { large_product(alpha, a, &[b], end, c.raw_view_mut(), threads) }
 }
 
 /// A few rows against a matrix whose rows are contiguous: stretches of whole rows are shared out over the threads, as memory
@@ -261,24 +302,29 @@ fn thin_product(
     Ok(())
 }
 
-/// alpha·A·B for large A and B, and what becomes of it.
+/// alpha·A·\[B₁ | B₂ | …\] for large A and B, and what becomes of it.
 ///
 /// # Safety
 /// The shapes fit, C is exclusively the caller's, and it holds values if `end` is [`End::Old`].
 unsafe fn large_product(
     alpha: f32,
     a: ArrayView2<f32>,
-    b: ArrayView2<f32>,
+    b: &[ArrayView2<f32>],
     end: End,
     c: RawArrayViewMut<f32, Ix2>,
     threads: Threads,
 ) -> Result<(), Error> {
-    // Rows of C are written in one go: it should lie in rows. (Only C of `matmul` may lie otherwise, which has no bias.)
-    if stride(&c, 1).abs() > stride(&c, 0).abs() {
+    // Rows of C are written in one go: it should lie in rows. (Only C of `matmul` may lie otherwise, which has one B and no
+    // bias.)
+    if let [b] = b
+        && stride(&c, 1).abs() > stride(&c, 0).abs()
+    {
         // SAFETY: passed on.
-        return unsafe { large_product(alpha, b.reversed_axes(), a.reversed_axes(), end, c.reversed_axes(), threads) };
+        return unsafe {
+            large_product(alpha, b.reversed_axes(), &[a.reversed_axes()], end, c.reversed_axes(), threads)
+        };
     }
-    let ((m, k), n) = (a.dim(), b.dim().1);
+    let ((m, k), n) = (a.dim(), c.dim().1);
     let threads = threads.count(2.0 * m as f64 * n as f64 * k as f64);
     // SAFETY: passed on.
     let (isa, target) = (Isa::resolve(None)?, unsafe { Target::new(c) });
@@ -291,11 +337,21 @@ unsafe fn large_product(
 struct Large<'a> {
     alpha: f32,
     a: ArrayView2<'a, f32>,
-    b: ArrayView2<'a, f32>,
+    /// Side by side.
+    b: &'a [ArrayView2<'a, f32>],
     end: End<'a>,
     target: Target<'a>,
     isa: Isa,
     threads: usize,
+}
+
+/// Some columns of a product.
+struct Piece {
+    /// Which B they come from, and which of its columns they are.
+    b: usize,
+    columns: Range<usize>,
+    /// The first of them in the result.
+    at: usize,
 }
 
 impl Large<'_> {
@@ -319,26 +375,40 @@ impl Large<'_> {
         dispatch(self.isa, Grouped { a, out });
     }
 
+    /// The columns of all B, each cut into pieces of this width: which B, its columns, and where they belong.
+    fn pieces(&self, width: usize) -> Vec<Piece> {
+        let (mut pieces, mut first) = (Vec::new(), 0);
+        for (b, matrix) in self.b.iter().enumerate() {
+            let n = matrix.dim().1;
+            pieces.extend(blocks(n, width).map(|columns| Piece { b, at: first + columns.start, columns }));
+            first += n;
+        }
+        pieces
+    }
+
     fn multiply(
         &self,
         a: &[f32],
-        (rows, columns): (Range<usize>, Range<usize>),
+        (rows, piece): (Range<usize>, &Piece),
         depth: &Range<usize>,
         end: End,
         memory: [&mut [f32]; 2],
     ) {
         let (alpha, target) = (self.alpha, self.target);
-        let b = self.b.slice(s![depth.clone(), columns.clone()]);
+        let b = self.b[piece.b].slice(s![depth.clone(), piece.columns.clone()]);
+        let columns = piece.at..piece.at + piece.columns.len();
         dispatch(self.isa, Product { alpha, a, b, rows, columns, target, end, memory });
     }
 
     /// For few columns: each thread has rows of its own, and copies B for itself.
     fn by_rows(&self, scratch: &mut Scratch) {
-        let (m, n) = (self.a.dim().0, self.b.dim().1);
+        let m = self.a.dim().0;
+        let pieces = self.pieces(product::COLUMNS);
         let height = m.div_ceil(self.threads).next_multiple_of(MAX_ROWS).min(product::HEIGHT);
         let (depths, tasks) = (self.depths(), m.div_ceil(height));
         let longest = depths.iter().map(|(depth, _)| depth.len()).max().unwrap_or(0);
-        let [of_b, of_c] = Product::memory(longest, n);
+        let widest = pieces.iter().map(|piece| piece.columns.len()).max().unwrap_or(0);
+        let [of_b, of_c] = Product::memory(longest, widest);
         let parts = [height.div_ceil(STRIP) * Grouped::strip(longest), of_b, of_c];
         for_each_task(scratch::slots(&mut scratch.slots, self.threads.min(tasks), &parts), tasks, |slot, task| {
             let rows = task * height..((task + 1) * height).min(m);
@@ -349,17 +419,20 @@ impl Large<'_> {
                 {
                     self.copy(&rows, strip, depth, out);
                 }
-                self.multiply(groups, (rows.clone(), 0..n), depth, *end, [of_b, of_c]);
+                for piece in &pieces {
+                    self.multiply(groups, (rows.clone(), piece), depth, *end, [&mut *of_b, &mut *of_c]);
+                }
             }
         });
     }
 
     /// For many columns: each thread has columns of its own, and the copy of A is for all of them.
     fn by_columns(&self, scratch: &mut Scratch) {
-        let (m, n) = (self.a.dim().0, self.b.dim().1);
+        let (m, n) = (self.a.dim().0, self.b.iter().map(|b| b.dim().1).sum::<usize>());
         // As many tasks as there are threads, or a multiple of it; of the same width but for the last.
         let rounds = n.div_ceil(self.threads * product::COLUMNS);
         let width = n.div_ceil(self.threads * rounds).next_multiple_of(COLUMNS);
+        let pieces = self.pieces(width);
         let Scratch { slots, parts: shared } = scratch;
         for (depth, end) in self.depths() {
             let parts = Product::memory(depth.len(), width.min(n));
@@ -373,12 +446,11 @@ impl Large<'_> {
                     self.copy(&rows, strip, &depth, unsafe { groups.write(strip) });
                 };
                 let multiply = |slot: &mut Slot, task: usize| {
-                    let columns = task * width..((task + 1) * width).min(n);
                     // SAFETY: all strips have been copied.
                     let groups = unsafe { groups.read() };
-                    self.multiply(groups, (rows.clone(), columns), &depth, end, slot.memory.cut(parts));
+                    self.multiply(groups, (rows.clone(), &pieces[task]), &depth, end, slot.memory.cut(parts));
                 };
-                for_each_after(slots, strips, copy, n.div_ceil(width), multiply);
+                for_each_after(slots, strips, copy, pieces.len(), multiply);
             }
         }
     }

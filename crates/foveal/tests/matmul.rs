@@ -2,7 +2,7 @@
 
 mod support;
 
-use foveal::{Error, Threads, affine, matmul};
+use foveal::{Error, Threads, affine, affine_side_by_side, matmul};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use support::randn;
 
@@ -113,6 +113,40 @@ fn with_a_bias_or_without() {
             }
         }
     }
+}
+
+#[test]
+fn layers_side_by_side() {
+    // Thin; few columns in all; many, of very different layers, one of them empty.
+    for (m, k, widths) in
+        [(3, 70, [40, 7, 90]), (200, 300, [64, 30, 128]), (90, 520, [500, 0, 33]), (130, 40, [576, 192, 192])]
+    {
+        let a = room((m, k), Layout::Rows, 1);
+        let layouts = [Layout::Rows, Layout::Columns, Layout::Gaps];
+        let rooms: Vec<_> = (0..3).map(|n| room((k, widths[n]), layouts[n], 2 + n as u64)).collect();
+        let biases: Vec<_> = widths.map(|n| room((1, n), Layout::Rows, 9)).into();
+        for with_bias in [[false; 3], [true, false, true]] {
+            let layer = |n: usize| (view(&rooms[n], layouts[n]), with_bias[n].then(|| biases[n].row(0)));
+            for threads in [Threads::Sequential, Threads::Rayon] {
+                let got = affine_side_by_side(&a, &[layer(0), layer(1), layer(2)], threads).unwrap();
+                assert_eq!(got.dim(), (m, widths.iter().sum()));
+                let mut first = 0;
+                for n in 0..3 {
+                    let (b, bias) = layer(n);
+                    let old = bias.map_or_else(
+                        || Array2::zeros((m, widths[n])),
+                        |bias| bias.broadcast((m, widths[n])).unwrap().to_owned(),
+                    );
+                    check(1.0, &a.view(), &b, 1.0, &old, &got.slice(s![.., first..first + widths[n]]));
+                    first += widths[n];
+                }
+            }
+        }
+    }
+    assert_eq!(affine_side_by_side(&Array2::zeros((2, 3)), &[], Threads::Rayon).unwrap().dim(), (2, 0));
+    let (a, b, c) = (Array2::zeros((2, 3)), Array2::zeros((3, 4)), Array2::zeros((5, 4)));
+    let misfit = affine_side_by_side(&a, &[(b.view(), None), (c.view(), None)], Threads::Rayon);
+    assert!(matches!(misfit, Err(Error::Shape { .. })));
 }
 
 #[test]

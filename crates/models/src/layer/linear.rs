@@ -12,11 +12,10 @@
 //! ```
 
 use foveal::{Threads, affine, matmul};
-use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use super::shape::expect;
-use super::{Random, parallel, parameters};
+use super::{Random, parameters};
 use crate::Error;
 
 /// y = x·Wᵀ + b on rows.
@@ -89,7 +88,7 @@ impl Linear {
         grad: &mut Linear,
     ) -> Result<(), Error> {
         let (x, dy) = (x.into(), dy.into());
-        project_backward_input(self.weight.view(), dy, 1.0, dx.view_mut())?;
+        matmul(1.0, dy, &self.weight, 1.0, dx, Threads::Rayon)?;
         self.backward_parameters(x, dy, grad)
     }
 
@@ -114,36 +113,6 @@ impl Linear {
     pub(super) fn view_mut(&mut self) -> (ArrayViewMut2<'_, f32>, Option<ArrayViewMut1<'_, f32>>) {
         (self.weight.view_mut(), self.bias.as_mut().map(|bias| bias.view_mut()))
     }
-}
-
-/// y ⟵ x·Wᵀ + b: [N, out].
-pub(super) fn project(
-    x: ArrayView2<f32>,
-    weight: ArrayView2<f32>,
-    bias: Option<ArrayView1<f32>>,
-    mut y: ArrayViewMut2<f32>,
-) -> Result<(), Error> {
-    // The product adds to y while it is in registers, so the bias goes there first.
-    if let Some(bias) = bias {
-        expect("the bias", &[weight.nrows()], bias.shape())?;
-        expect("the result", &[x.nrows(), weight.nrows()], y.shape())?;
-        let blocks = y.axis_chunks_iter_mut(Axis(0), parallel::block(bias.len()));
-        parallel::for_each(x.nrows() * bias.len(), blocks.into_par_iter(), |mut rows| {
-            rows.outer_iter_mut().for_each(|mut row| row.assign(&bias));
-        });
-    }
-    let beta = if bias.is_some() { 1.0 } else { 0.0 };
-    Ok(matmul(1.0, x, weight.reversed_axes(), beta, y, Threads::Rayon)?)
-}
-
-/// dx ⟵ dy·W + beta·dx: [N, in].
-pub(super) fn project_backward_input(
-    weight: ArrayView2<f32>,
-    dy: ArrayView2<f32>,
-    beta: f32,
-    dx: ArrayViewMut2<f32>,
-) -> Result<(), Error> {
-    Ok(matmul(1.0, dy, weight, beta, dx, Threads::Rayon)?)
 }
 
 /// dW ⟵ dW + dyᵀ·x, db ⟵ db + Σ dy.

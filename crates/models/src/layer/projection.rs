@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use foveal::{Threads, affine};
+use foveal::{Threads, affine, affine_side_by_side, matmul};
 use ndarray::{Array2, ArrayView2, s};
 
-use super::linear::{project, project_backward_input, project_backward_parameters};
+use super::linear::project_backward_parameters;
 use super::shape::expect;
 use super::{Linear, Parameters, parameters::join};
 use crate::Error;
@@ -75,18 +75,14 @@ impl Projection {
     /// The columns `columns` of q|k|v for the rows of x: [N, columns].
     pub(super) fn forward(&self, x: ArrayView2<f32>, columns: &Range<usize>) -> Result<Array2<f32>, Error> {
         let parts = self.parts();
-        let cuts = cuts(&parts, columns);
-        if let [Cut { part, rows, .. }] = &cuts[..] {
-            let Linear { weight, bias } = parts[*part];
-            let bias = bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
-            return Ok(affine(x, weight.slice(s![rows.clone(), ..]).reversed_axes(), bias, Threads::Rayon)?);
-        }
-        let mut out = Array2::zeros((x.nrows(), columns.len()));
-        for Cut { part, rows, at } in cuts {
-            let bias = parts[part].bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
-            project(x, parts[part].weight.slice(s![rows, ..]), bias, out.slice_mut(s![.., at]))?;
-        }
-        Ok(out)
+        let layers: Vec<_> = (cuts(&parts, columns).into_iter())
+            .map(|Cut { part, rows, .. }| {
+                let Linear { weight, bias } = parts[part];
+                let bias = bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
+                (weight.slice(s![rows, ..]).reversed_axes(), bias)
+            })
+            .collect();
+        Ok(affine_side_by_side(x, &layers, Threads::Rayon)?)
     }
 
     /// dx: [N, D], from the gradient of those columns.
@@ -98,17 +94,20 @@ impl Projection {
         grad: &mut Projection,
     ) -> Result<Array2<f32>, Error> {
         expect("the gradient of q, k and v", &[x.nrows(), columns.len()], dout.shape())?;
-        let mut dx = Array2::zeros(x.raw_dim());
+        let mut dx = None;
         let (parts, mut grads) = (self.parts(), grad.parts_mut());
         expect("the number of projections of the gradient", &[parts.len()], &[grads.len()])?;
-        for (i, Cut { part, rows, at }) in cuts(&parts, columns).into_iter().enumerate() {
-            let (dout, beta) = (dout.slice(s![.., at]), if i == 0 { 0.0 } else { 1.0 });
-            project_backward_input(parts[part].weight.slice(s![rows.clone(), ..]), dout, beta, dx.view_mut())?;
+        for Cut { part, rows, at } in cuts(&parts, columns) {
+            let (dout, weight) = (dout.slice(s![.., at]), parts[part].weight.slice(s![rows.clone(), ..]));
+            match &mut dx {
+                None => dx = Some(affine(dout, weight, None, Threads::Rayon)?),
+                Some(dx) => matmul(1.0, dout, weight, 1.0, dx, Threads::Rayon)?,
+            }
             let Linear { weight: dweight, bias: dbias } = &mut *grads[part];
             let dbias = dbias.as_mut().map(|bias| bias.slice_mut(s![rows.clone()]));
             project_backward_parameters(x, dout, dweight.slice_mut(s![rows, ..]), dbias)?;
         }
-        Ok(dx)
+        Ok(dx.unwrap_or_else(|| Array2::zeros(x.raw_dim())))
     }
 
     /// The layers in the order of their columns.

@@ -5,7 +5,7 @@
 //!
 //! c is a token of its own, which collects what the classes are told by. Without it they are told by the mean of all patches.
 
-use foveal::{Attention, Dropout, Threads, matmul};
+use foveal::{Attention, Dropout, Threads, affine, matmul};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, s};
 
 use super::block::Block;
@@ -397,13 +397,13 @@ impl Vit {
     /// Vectors for the class token and all patches: [B·(1 + patches), D].
     fn embed(&self, patches: &Array2<f32>, batch: usize) -> Result<Array2<f32>> {
         let (tokens, first, width) = (self.config.tokens(), self.config.first_patch(), self.config.width);
-        let mut projected = Array2::zeros((patches.nrows(), width));
-        matmul(1.0, patches, self.patches.matrix().reversed_axes(), 0.0, &mut projected, Threads::Rayon)?;
+        let bias = Some(self.patches.bias.view());
+        let projected = affine(patches, self.patches.matrix().reversed_axes(), bias, Threads::Rayon)?;
         let mut x = Array3::zeros((batch, tokens, width));
         self.class_token.iter().for_each(|token| x.slice_mut(s![.., ..1, ..]).assign(token));
         let shape = (batch, tokens - first, width);
         let projected = projected.into_shape_with_order(shape).expect("made in standard layout");
-        x.slice_mut(s![.., first.., ..]).assign(&(projected + &self.patches.bias));
+        x.slice_mut(s![.., first.., ..]).assign(&projected);
         x += &self.positions;
         Ok(x.into_shape_with_order((batch * tokens, width)).expect("made in standard layout"))
     }
