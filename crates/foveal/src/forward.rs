@@ -18,8 +18,8 @@ use crate::threads::for_each_task;
 const THIN: usize = 4;
 /// Keys per part when decoding. Fixed, so that the result does not depend on the number of threads.
 const SPLIT: usize = 2048;
-/// Rows per block at most: packing a tile of keys then costs 1 or 2 % of using it.
-const BLOCK: usize = 80 * MAX_ROWS;
+/// Rows per block at most: packing a tile of keys then costs 1 or 2 % of using it, and 1,024 rows are one block.
+const BLOCK: usize = 86 * MAX_ROWS;
 /// Threads that there are blocks enough for under a sparse pattern, whatever the number of threads.
 const SPARSE_THREADS: usize = 4;
 /// Values of Q and of the accumulator per block at most: both stay in L2.

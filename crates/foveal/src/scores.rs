@@ -340,7 +340,9 @@ impl<'a> Scores<'a> {
     #[inline(always)]
     pub fn hide<S: Simd>(&self, simd: S, (b, h, i): (usize, usize, usize), part: &Part, row: &mut [f32], value: f32) {
         if part.view == View::Full {
-            options::hide_outside(simd, row, 0..part.len, value);
+            if part.len < row.len() {
+                options::hide_outside(simd, row, 0..part.len, value);
+            }
             return;
         }
         let (seen, first) = (self.interval(b, i), part.first);
