@@ -151,6 +151,10 @@ impl Cut {
         let stretch = shape.queries.div_ceil(count).next_multiple_of(ROWS).min(shape.queries).max(1);
         let mut cut = Cut { shape: *shape, together, chunks: 1, stretch, width, in_place: false };
         cut.chunks = TASKS.div_ceil(cut.units().max(1)).min(shape.keys.div_ceil(CHUNK)).max(1);
+        if cut.chunks > 4 {
+            // A number that two or four threads share without a rest.
+            cut.chunks -= cut.chunks % 4;
+        }
         cut.in_place = cut.chunks == 1 && width == shape.dim;
         cut
     }
