@@ -19,7 +19,7 @@ pub mod beam;
 mod sampler;
 
 use foveal::KvCache;
-use ndarray::{Array1, Axis, s};
+use ndarray::{Array1, Axis};
 
 pub use self::sampler::{Choice, Sampler, Sampling};
 use crate::checkpoint::Checkpoint;
@@ -122,10 +122,9 @@ impl<'m> Session<'m> {
         // Within the pool, so that no step of the model has to be handed over to it.
         let mut logits = Err(Error::TooShort { tokens: 0, least: 1 });
         rayon::scope(|_| {
-            logits = model.infer(tokens, 1, Some(cache), probe).and_then(|hidden| {
-                let last = hidden.slice(s![hidden.nrows() - 1.., ..]);
-                Ok(model.logits(last)?.index_axis_move(Axis(0), 0))
-            });
+            logits = model
+                .infer_last(tokens, cache, probe)
+                .and_then(|last| Ok(model.logits(last.view())?.index_axis_move(Axis(0), 0)));
         });
         logits.inspect_err(|_| rewind(&mut self.cache))
     }

@@ -4,7 +4,7 @@ use foveal_models::Error;
 use foveal_models::generate::{Choice, End, Overflow, Sampling, Session, Writing};
 use foveal_models::layer::{Parameters, Random};
 use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig};
-use foveal_models::trace::{Capture, Kind, Probe};
+use foveal_models::trace::{Capture, Head, Kind, Probe, Site};
 use ndarray::{Array1, Axis};
 
 fn gpt2(context: usize) -> Gpt2 {
@@ -67,6 +67,44 @@ fn the_trace_of_a_text_written_token_by_token_is_that_of_the_whole() {
             let (a, b) = (parts.weights(0, head).unwrap(), whole.weights(0, head).unwrap());
             assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
         }
+    }
+}
+
+#[test]
+fn reading_for_the_last_token_alone_is_reading() {
+    let (gpt2, llama) = (gpt2(40), llama());
+    let tokens: Vec<u32> = (0..17).map(|i| i * 5 % 23).collect();
+    for model in [&gpt2 as &dyn LanguageModel, &llama] {
+        let last = model.shape().layers - 1;
+        for capture in [Capture::None, Capture::Layers(vec![0]), Capture::All] {
+            // The text in two pieces, without a head of the last layer and one of the first.
+            let off = [0, last].map(|layer| Head { site: Site { kind: Kind::Decoder, layer }, head: 1 });
+            let probe = Probe::new(capture).without(off);
+            let (mut whole, mut parts) = (probe.clone(), probe);
+            let (mut whole_cache, mut cache) = (model.cache(1, 40), model.cache(1, 40));
+            let hidden = model.infer(&tokens, 1, Some(&mut whole_cache), &mut whole).unwrap();
+            for (piece, end) in [(&tokens[..11], 11), (&tokens[11..], 17)] {
+                let got = model.infer_last(piece, &mut cache, &mut parts).unwrap();
+                assert_eq!(got.nrows(), 1);
+                assert!(near(&got.row(0).to_owned(), &hidden.row(end - 1).to_owned()));
+            }
+            for (got, want) in cache.iter().zip(&whole_cache) {
+                assert_eq!(got.len(), 17);
+                assert!(got.k().iter().zip(&want.k()).all(|(got, want)| (got - want).abs() < 1e-4));
+                assert!(got.v().iter().zip(&want.v()).all(|(got, want)| (got - want).abs() < 1e-4));
+            }
+            let (parts, whole) = (parts.into_trace(), whole.into_trace());
+            for layer in 0..=last {
+                let (parts, whole) = (parts.layer(Kind::Decoder, layer), whole.layer(Kind::Decoder, layer));
+                assert_eq!(parts.is_ok(), whole.is_ok());
+                if let (Ok(parts), Ok(whole)) = (parts, whole) {
+                    let (parts, whole) = (parts.weights(0, 0).unwrap(), whole.weights(0, 0).unwrap());
+                    assert!(parts.iter().zip(&whole).all(|(got, want)| (got - want).abs() < 1e-5));
+                }
+            }
+        }
+        let nothing = model.infer_last(&[], &mut model.cache(1, 40), &mut Probe::default());
+        assert!(matches!(nothing, Err(Error::TooShort { .. })));
     }
 }
 

@@ -162,6 +162,24 @@ impl MultiHeadAttention {
         Ok(Memory { k: part(0..g), v: part(g..2 * g) })
     }
 
+    /// Adds the keys and values of tokens that nobody asks for more of, x: [B·T, D], to a cache.
+    ///
+    /// # Errors
+    /// If x has another width than the weights, or cannot be cut into `batch` sequences. The cache is then as it was.
+    pub fn remember<'a>(
+        &self,
+        x: impl Into<ArrayView2<'a, f32>>,
+        batch: usize,
+        cache: &mut KvCache,
+    ) -> Result<(), Error> {
+        let (g, kv) = (self.key_heads, self.projection.forward(x.into(), &self.key_columns())?);
+        let mut kv = self.heads_of(kv, batch)?;
+        if let Some(rope) = &self.rope {
+            rope.rotate(kv.slice_mut(s![.., ..g, .., ..]), cache.len())?;
+        }
+        Ok(cache.append(kv.slice(s![.., ..g, .., ..]), kv.slice(s![.., g.., .., ..]))?)
+    }
+
     /// y: [B·T, D] for x: [B·T, D], and what was attended to, which costs nothing to get and may be dropped.
     ///
     /// # Errors

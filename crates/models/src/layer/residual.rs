@@ -17,7 +17,7 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
+use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2, s};
 use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
@@ -93,7 +93,31 @@ impl<N: Layer, L> Residual<N, L> {
         }
     }
 
-    /// The same, with what [`backward`](Residual::backward) needs.
+    /// y: [1, D], the last row alone, for x: [N, D]; and so is what f gives.
+    ///
+    /// # Errors
+    /// As [`infer`](Residual::infer).
+    pub fn infer_last(
+        &self,
+        x: &Array2<f32>,
+        f: impl FnOnce(&L, ArrayView2<f32>) -> Result<Array2<f32>, Error>,
+    ) -> Result<Array2<f32>, Error> {
+        let last = x.slice(s![x.nrows().saturating_sub(1).., ..]);
+        match self.order {
+            NormOrder::First => {
+                let mut y = f(&self.layer, self.norm.infer(x.view())?.view())?;
+                add(&mut y, last)?;
+                Ok(y)
+            }
+            NormOrder::Last => {
+                let mut y = f(&self.layer, x.view())?;
+                add(&mut y, last)?;
+                self.norm.infer(y.view())
+            }
+        }
+    }
+
+    /// [`infer`](Residual::infer) with what [`backward`](Residual::backward) needs.
     ///
     /// # Errors
     /// As [`infer`](Residual::infer).

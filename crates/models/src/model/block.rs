@@ -7,8 +7,8 @@
 //!
 //! or with the norm last, see [`NormOrder`](crate::layer::NormOrder).
 
-use foveal::{Attention, Dropout};
-use ndarray::{ArcArray2, Array2};
+use foveal::{Attention, Dropout, KvCache};
+use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
@@ -111,7 +111,22 @@ impl<N: Layer, M: Layer> Block<N, M> {
         self.mlp.infer(x, |layer, x| layer.infer(x))
     }
 
-    /// The same for training, with what [`backward`](Block::backward) needs.
+    /// y: [1, D] for the last token of one sequence, after all of them, x: [T, D]; in a decoder without a second sequence.
+    pub(crate) fn infer_last(
+        &self,
+        x: &Array2<f32>,
+        (cache, attention): (&mut KvCache, &Attention),
+        site: Site,
+        probe: &mut Probe,
+    ) -> Result<Array2<f32>> {
+        let x = self.attention.infer_last(x, |layer, x| match layer {
+            Mixer::Attention(layer) => probe.attend_last(site, layer, x, cache, attention),
+            Mixer::Fourier => Ok(fourier::mix(x, 1, None)?.slice(s![x.nrows() - 1.., ..]).to_owned()),
+        })?;
+        self.mlp.infer(x, |layer, x| layer.infer(x))
+    }
+
+    /// [`infer`](Block::infer) for training, with what [`backward`](Block::backward) needs.
     pub(crate) fn forward(
         &self,
         x: &ArcArray2<f32>,

@@ -257,6 +257,15 @@ impl Gpt2 {
     }
 }
 
+impl Gpt2 {
+    /// Tokens and positions, after those in the cache: [B·T, D].
+    fn embed(&self, tokens: &[u32], batch: usize, cache: Option<&KvCache>) -> Result<Array2<f32>> {
+        let mut x = self.tokens.forward(tokens)?;
+        self.positions.add_positions(&mut x, batch, cache.map_or(0, KvCache::len))?;
+        Ok(x)
+    }
+}
+
 impl LanguageModel for Gpt2 {
     fn shape(&self) -> Shape {
         let Gpt2Config { vocabulary, context, layers, heads, .. } = self.config;
@@ -274,10 +283,17 @@ impl LanguageModel for Gpt2 {
         cache: Option<&mut [KvCache]>,
         probe: &mut Probe,
     ) -> Result<Array2<f32>> {
-        let start = cache.as_ref().and_then(|cache| cache.first()).map_or(0, KvCache::len);
-        let mut x = self.tokens.forward(tokens)?;
-        self.positions.add_positions(&mut x, batch, start)?;
+        let x = self.embed(tokens, batch, cache.as_deref().and_then(|cache| cache.first()))?;
         let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &stack::causal()), cache, probe)?;
+        self.norm.infer(&x)
+    }
+
+    fn infer_last(&self, tokens: &[u32], cache: &mut [KvCache], probe: &mut Probe) -> Result<Array2<f32>> {
+        if tokens.is_empty() {
+            return Err(Error::TooShort { tokens: 0, least: 1 });
+        }
+        let x = self.embed(tokens, 1, cache.first())?;
+        let x = stack::infer_last(&self.layers, x, (Kind::Decoder, &stack::causal()), cache, probe)?;
         self.norm.infer(&x)
     }
 

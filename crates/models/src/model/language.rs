@@ -44,6 +44,13 @@ pub trait LanguageModel: Send + Sync {
         probe: &mut Probe,
     ) -> Result<Array2<f32>>;
 
+    /// The last row of [`infer`](LanguageModel::infer), [1, D], for one sequence of at least one token: all that it takes to go
+    /// on writing. Of the other tokens, the last block needs no more than keys and values.
+    ///
+    /// # Errors
+    /// As [`infer`](LanguageModel::infer); also [`Error::TooShort`].
+    fn infer_last(&self, tokens: &[u32], cache: &mut [KvCache], probe: &mut Probe) -> Result<Array2<f32>>;
+
     /// The scores of all tokens to come next, [N, V], from rows of what [`infer`](LanguageModel::infer) gives: [N, D].
     ///
     /// # Errors

@@ -321,6 +321,17 @@ impl Llama {
     }
 }
 
+impl Llama {
+    /// Tokens, of which there is a limit together with those in the cache: [B·T, D].
+    fn embed(&self, tokens: &[u32], batch: usize, cache: Option<&KvCache>) -> Result<Array2<f32>> {
+        let end = cache.map_or(0, KvCache::len) + tokens.len() / batch.max(1);
+        if end > self.config.context {
+            return Err(Error::Context { tokens: end, limit: self.config.context });
+        }
+        self.tokens.forward(tokens)
+    }
+}
+
 impl LanguageModel for Llama {
     fn shape(&self) -> Shape {
         let LlamaConfig { vocabulary, context, layers, heads, .. } = self.config;
@@ -338,13 +349,17 @@ impl LanguageModel for Llama {
         cache: Option<&mut [KvCache]>,
         probe: &mut Probe,
     ) -> Result<Array2<f32>> {
-        let start = cache.as_ref().and_then(|cache| cache.first()).map_or(0, KvCache::len);
-        let end = start + tokens.len() / batch.max(1);
-        if end > self.config.context {
-            return Err(Error::Context { tokens: end, limit: self.config.context });
-        }
-        let x = self.tokens.forward(tokens)?;
+        let x = self.embed(tokens, batch, cache.as_deref().and_then(|cache| cache.first()))?;
         let x = stack::infer(&self.layers, x, batch, (Kind::Decoder, &stack::causal()), cache, probe)?;
+        self.norm.infer(&x)
+    }
+
+    fn infer_last(&self, tokens: &[u32], cache: &mut [KvCache], probe: &mut Probe) -> Result<Array2<f32>> {
+        if tokens.is_empty() {
+            return Err(Error::TooShort { tokens: 0, least: 1 });
+        }
+        let x = self.embed(tokens, 1, cache.first())?;
+        let x = stack::infer_last(&self.layers, x, (Kind::Decoder, &stack::causal()), cache, probe)?;
         self.norm.infer(&x)
     }
 

@@ -1,7 +1,7 @@
 //! Blocks one after the other: what encoders and decoders without a second sequence are.
 
 use foveal::{Attention, Dropout, KvCache, Mask};
-use ndarray::{ArcArray2, Array2};
+use ndarray::{ArcArray2, Array2, s};
 
 use super::block::{self, Block};
 use super::language::HeadGradients;
@@ -36,6 +36,20 @@ pub(super) fn infer<N: Layer, M: Layer>(
         x = block.infer(x, batch, (source, attention), None, Site { kind, layer }, probe)?;
     }
     Ok(x)
+}
+
+/// y: [1, D], what becomes of the last token of one sequence, x: [T, D].
+pub(super) fn infer_last<N: Layer, M: Layer>(
+    blocks: &[Block<N, M>],
+    x: Array2<f32>,
+    (kind, attention): (Kind, &Attention),
+    cache: &mut [KvCache],
+    probe: &mut Probe,
+) -> Result<Array2<f32>> {
+    let Some((last, before)) = blocks.split_last() else { return Ok(x.slice(s![x.nrows() - 1.., ..]).to_owned()) };
+    let x = infer(before, x, 1, (kind, attention), Some(cache), probe)?;
+    let layer = before.len();
+    last.infer_last(&x, (&mut cache[layer], attention), Site { kind, layer }, probe)
 }
 
 /// What [`backward`] needs.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foveal::Attention;
+use foveal::{Attention, KvCache};
 use ndarray::{Array2, ArrayView2, s};
 
 use super::{Capture, Head, LayerTrace, Site, Trace};
@@ -75,5 +75,27 @@ impl Probe {
             self.kept.entry(site).or_default().push(LayerTrace::new(attended, layer.output.clone()));
         }
         Ok(y)
+    }
+
+    /// The same for the last token of one sequence, [1, D], after all of them, x: [T, D]. Of the others only keys and values
+    /// are needed, unless this layer is kept.
+    pub(crate) fn attend_last(
+        &mut self,
+        site: Site,
+        layer: &MultiHeadAttention,
+        x: ArrayView2<f32>,
+        cache: &mut KvCache,
+        attention: &Attention,
+    ) -> Result<Array2<f32>> {
+        let (start, last) = (cache.len(), x.nrows().saturating_sub(1));
+        if last > 0 && self.capture.wants(site.layer) {
+            let y = self.attend(site, layer, x, 1, Source::Cache(cache), attention)?;
+            return Ok(y.slice(s![last.., ..]).to_owned());
+        }
+        if last > 0 {
+            layer.remember(x.slice(s![..last, ..]), 1, cache)?;
+        }
+        let y = self.attend(site, layer, x.slice(s![last.., ..]), 1, Source::Cache(cache), attention);
+        y.inspect_err(|_| cache.truncate(start))
     }
 }
