@@ -36,9 +36,17 @@ pub const COLUMNS: usize = 384;
 /// Rows for which A is copied at a time.
 pub const HEIGHT: usize = 8 * STRIP;
 
+/// A block of a long k: C is gone over half as often, which is then worth more.
+const LONG: usize = 2048;
+const LONG_DEPTH: usize = 512;
+
 /// The block of k, of which there are so many.
 pub fn depth(k: usize) -> usize {
-    if k <= WHOLE { WHOLE } else { DEPTH }
+    match k {
+        ..=WHOLE => WHOLE,
+        LONG.. => LONG_DEPTH,
+        _ => DEPTH,
+    }
 }
 
 /// The direction in which a matrix lies.

@@ -29,7 +29,7 @@ mod random;
 pub mod residual;
 pub mod rms_norm;
 mod shape;
-mod vector;
+pub(crate) mod vector;
 
 pub use activation::Activation;
 pub use attended::{Attended, Memory, Source};

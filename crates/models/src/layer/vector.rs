@@ -33,6 +33,20 @@ pub fn sum(a: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     sum2(a, a, |a, _| f(a))
 }
 
+/// Σ aᵢ², in double precision.
+#[inline(always)]
+pub fn squares(a: &[f32]) -> f64 {
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            sums[lane] += square(chunk[lane]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|x| square(*x)).sum::<f64>()
+}
+
 /// The largest; −∞ of nothing; NaN if there is one.
 #[inline(always)]
 pub fn max(a: &[f32]) -> f32 {
@@ -104,6 +118,7 @@ mod tests {
             let x: Vec<f32> = (0..n).map(|i| ((i * 37) % 101) as f32).collect();
             assert_eq!(sum(&x, |x| x), x.iter().sum::<f32>());
             assert_eq!(sum2(&x, &x, |x, y| x * y), x.iter().map(|x| x * x).sum::<f32>());
+            assert_eq!(squares(&x), x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>());
             assert_eq!(max(&x), x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
             for i in 0..n {
                 let mut x = x.clone();

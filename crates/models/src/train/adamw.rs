@@ -8,7 +8,7 @@
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use rayon::prelude::*;
 
-use crate::layer::Parameters;
+use crate::layer::{Parameters, vector};
 
 /// ε.
 const EPSILON: f32 = 1e-8;
@@ -45,8 +45,7 @@ impl<M: Parameters + Clone> AdamW<M> {
         self.t += 1;
         let (b1, b2) = rates.betas;
         let correct = |beta: f32| (1.0 - f64::from(beta).powf(self.t as f64)) as f32;
-        let (c1, c2) = (correct(b1), correct(b2).sqrt());
-        let rate = rates.learning_rate / c1;
+        let (rate, root) = (rates.learning_rate / correct(b1), 1.0 / correct(b2).sqrt());
         let decays = decays(model);
         let tensors =
             slices_mut(model).into_iter().zip(slices(grad)).zip(slices_mut(&mut self.m)).zip(slices_mut(&mut self.v));
@@ -64,7 +63,7 @@ impl<M: Parameters + Clone> AdamW<M> {
                         let g = scale * g;
                         *m = b1 * *m + (1.0 - b1) * g;
                         *v = b2 * *v + (1.0 - b2) * g * g;
-                        *p = *p * keep - rate * *m / (v.sqrt() / c2 + EPSILON);
+                        *p = *p * keep - rate * *m / (v.sqrt() * root + EPSILON);
                     }
                 },
             );
@@ -75,7 +74,12 @@ impl<M: Parameters + Clone> AdamW<M> {
 /// ‖g‖ over all parameters together. Summed in blocks that follow from the shapes, so that threads do not matter.
 pub(super) fn norm<M: Parameters>(grad: &M) -> f64 {
     let chunks: Vec<&[f32]> = slices(grad).into_iter().flat_map(|tensor| tensor.chunks(TASK)).collect();
-    let square = |chunk: &[f32]| chunk.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>();
+    let square = |chunk: &[f32]| {
+        foveal::vectorise(
+            #[inline(always)]
+            || vector::squares(chunk),
+        )
+    };
     let sums: Vec<f64> = chunks.into_par_iter().map(square).collect();
     sums.iter().sum::<f64>().sqrt()
 }
