@@ -4,6 +4,9 @@ use crate::Error;
 use crate::memory::large_pages;
 use crate::shape::{check_range, expect};
 
+/// New values from which keys and values are copied side by side.
+const SHARED: usize = 1 << 17;
+
 /// Keys and values of all tokens so far, for generating one token after another.
 ///
 /// ```
@@ -80,8 +83,15 @@ impl KvCache {
             self.k = grown(self.k(), capacity);
             self.v = grown(self.v(), capacity);
         }
-        self.k.slice_mut(s![.., .., self.len..len, ..]).assign(&k);
-        self.v.slice_mut(s![.., .., self.len..len, ..]).assign(&v);
+        let mut new_k = self.k.slice_mut(s![.., .., self.len..len, ..]);
+        let mut new_v = self.v.slice_mut(s![.., .., self.len..len, ..]);
+        // Who does not work on a thread of a pool may not want one.
+        if k.len() + v.len() >= SHARED && rayon::current_thread_index().is_some() {
+            rayon::join(|| new_k.assign(&k), || new_v.assign(&v));
+        } else {
+            new_k.assign(&k);
+            new_v.assign(&v);
+        }
         self.len = len;
         Ok(())
     }

@@ -214,6 +214,22 @@ fn long_decode_equals_the_reference() {
 }
 
 #[test]
+fn a_cache_holds_what_was_appended() {
+    // Little and much at a time, with room and without, as it lies in memory and not.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let (k, v) = (randn4(1, [2, 700, 3, 40]), randn4(2, [2, 700, 3, 24]));
+    let (k, v) = (k.view().permuted_axes([0, 2, 1, 3]), v.view().permuted_axes([0, 2, 1, 3]));
+    for capacity in [0, 700] {
+        let mut cache = KvCache::with_capacity(2, 3, 40, 24, capacity);
+        for piece in [0..1, 1..8, 8..700] {
+            let new = s![.., .., piece, ..];
+            pool.install(|| cache.append(k.slice(new.clone()), v.slice(new))).unwrap();
+        }
+        assert!(cache.k() == k && cache.v() == v && cache.len() == 700);
+    }
+}
+
+#[test]
 fn empty_axes_have_defined_results() {
     for shape in [[0, 2, 5, 8], [2, 0, 5, 8], [2, 2, 0, 8]] {
         let [q, k, v, dout] = inputs(shape);
