@@ -223,7 +223,7 @@ fn a_cache_holds_what_was_appended() {
         let mut cache = KvCache::with_capacity(2, 3, 40, 24, capacity);
         for piece in [0..1, 1..8, 8..700] {
             let new = s![.., .., piece, ..];
-            pool.install(|| cache.append(k.slice(new.clone()), v.slice(new))).unwrap();
+            pool.install(|| cache.append(k.slice(new), v.slice(new))).unwrap();
         }
         assert!(cache.k() == k && cache.v() == v && cache.len() == 700);
     }
