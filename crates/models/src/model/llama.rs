@@ -355,9 +355,6 @@ impl LanguageModel for Llama {
     }
 
     fn infer_last(&self, tokens: &[u32], cache: &mut [KvCache], probe: &mut Probe) -> Result<Array2<f32>> {
-        if tokens.is_empty() {
-            return Err(Error::TooShort { tokens: 0, least: 1 });
-        }
         let x = self.embed(tokens, 1, cache.first())?;
         let x = stack::infer_last(&self.layers, x, (Kind::Decoder, &stack::causal()), cache, probe)?;
         self.norm.infer(&x)

@@ -5,9 +5,9 @@ use ndarray::{ArcArray2, Array2, s};
 
 use super::block::{self, Block};
 use super::language::HeadGradients;
-use crate::Result;
 use crate::layer::{Layer, Source, dropout};
 use crate::trace::{Kind, Probe, Site};
+use crate::{Error, Result};
 
 /// Attention to the past alone.
 pub(super) fn causal() -> Attention {
@@ -46,6 +46,9 @@ pub(super) fn infer_last<N: Layer, M: Layer>(
     cache: &mut [KvCache],
     probe: &mut Probe,
 ) -> Result<Array2<f32>> {
+    if x.is_empty() {
+        return Err(Error::TooShort { tokens: 0, least: 1 });
+    }
     let Some((last, before)) = blocks.split_last() else { return Ok(x.slice(s![x.nrows() - 1.., ..]).to_owned()) };
     let x = infer(before, x, 1, (kind, attention), Some(cache), probe)?;
     let layer = before.len();
