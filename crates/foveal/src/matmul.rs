@@ -12,16 +12,18 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayBase, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Ix2, RawArrayViewMut, RawData, s};
 use rayon::prelude::*;
 
-use crate::Error;
+use crate::kernel::element::Element;
 use crate::kernel::gemm::{End, MAX_ROWS};
-use crate::kernel::matrix::{Matrix, Rows};
+use crate::kernel::matrix::{Lying, Rows};
 use crate::kernel::product::{self, Grouped, Product, STRIP, Target};
-use crate::kernel::thin::{self, Lying, Thin};
+use crate::kernel::thin::{self, Thin};
 use crate::kernel::{Isa, dispatch};
+use crate::operand::with_view;
 use crate::scratch::{self, Parts, Scratch, Slot};
 use crate::shape::expect;
 use crate::threads::{Threads, for_each_after, for_each_task};
 use crate::vectorise::vectorise;
+use crate::{Error, Operand};
 
 /// Rows of A up to which B is read as it lies. With more, packing it pays for itself.
 const THIN: usize = 32;
@@ -87,13 +89,13 @@ pub fn matmul<'a, 'b, 'c>(
 }
 
 /// A·B + b for A \[m, k\], B \[k, n\] and b \[n\], which is added to every row: a linear layer. The result is memory that
-/// nothing was written to before, so this is faster than [`matmul`] onto zeros.
+/// nothing was written to before, so this is faster than [`matmul`] onto zeros. B may be stored in 16 bits, see [`Operand`].
 ///
 /// ```
 /// use foveal::{Threads, affine};
 /// use ndarray::array;
 ///
-/// let (x, weight, bias) = (array![[1., 2., 3.]], array![[1., 0., 1.], [0., 2., 0.]], array![10., 20.]);
+/// let (x, weight, bias) = (array![[1., 2., 3.]], array![[1f32, 0., 1.], [0., 2., 0.]], array![10., 20.]);
 /// assert_eq!(affine(&x, weight.t(), Some(bias.view()), Threads::Rayon)?, array![[14., 24.]]);
 /// # Ok::<(), foveal::Error>(())
 /// ```
@@ -102,7 +104,7 @@ pub fn matmul<'a, 'b, 'c>(
 /// [`Error::Shape`] if the shapes do not fit.
 pub fn affine<'a, 'b>(
     a: impl Into<ArrayView2<'a, f32>>,
-    b: impl Into<ArrayView2<'b, f32>>,
+    b: impl Into<Operand<'b>>,
     bias: Option<ArrayView1<f32>>,
     threads: Threads,
 ) -> Result<Array2<f32>, Error> {
@@ -116,9 +118,9 @@ pub fn affine<'a, 'b>(
 /// use foveal::{Threads, affine_side_by_side};
 /// use ndarray::array;
 ///
-/// let (x, q, k) = (array![[1., 2.]], array![[1., 0.], [0., 1.]], array![[3.], [4.]]);
+/// let (x, q, k) = (array![[1., 2.]], array![[1f32, 0.], [0., 1.]], array![[3f32], [4.]]);
 /// let bias = array![10., 20.];
-/// let layers = [(q.view(), Some(bias.view())), (k.view(), None)];
+/// let layers = [((&q).into(), Some(bias.view())), ((&k).into(), None)];
 /// assert_eq!(affine_side_by_side(&x, &layers, Threads::Rayon)?, array![[11., 22., 11.]]);
 /// # Ok::<(), foveal::Error>(())
 /// ```
@@ -127,14 +129,15 @@ pub fn affine<'a, 'b>(
 /// [`Error::Shape`] if the shapes do not fit.
 pub fn affine_side_by_side<'a>(
     a: impl Into<ArrayView2<'a, f32>>,
-    layers: &[(ArrayView2<f32>, Option<ArrayView1<f32>>)],
+    layers: &[(Operand, Option<ArrayView1<f32>>)],
     threads: Threads,
 ) -> Result<Array2<f32>, Error> {
     let a = a.into();
     let (m, k) = a.dim();
     for (b, bias) in layers {
-        expect("the right operand of the product", &[k, b.dim().1], b.shape())?;
-        bias.map_or(Ok(()), |bias| expect("the bias", &[b.dim().1], bias.shape()))?;
+        let (rows, columns) = b.dim();
+        expect("the right operand of the product", &[k, columns], &[rows, columns])?;
+        bias.map_or(Ok(()), |bias| expect("the bias", &[columns], bias.shape()))?;
     }
     let n = layers.iter().map(|(b, _)| b.dim().1).sum();
     let some_bias = layers.iter().any(|(_, bias)| bias.is_some());
@@ -150,14 +153,20 @@ pub fn affine_side_by_side<'a>(
         let mut c = if some_bias { repeated(&bias, m) } else { Array2::zeros((m, n)) };
         let mut first = 0;
         for (b, _) in layers {
-            let columns = first..first + b.dim().1;
-            first = columns.end;
-            matmul(1.0, a, *b, f32::from(some_bias), c.slice_mut(s![.., columns]), threads)?;
+            let columns = b.dim().1;
+            let (beta, c) = (f32::from(some_bias), c.slice_mut(s![.., first..first + columns]));
+            first += columns;
+            match *b {
+                Operand::F32(b) => matmul(1.0, a, b, beta, c, threads)?,
+                // Fewer columns than rows take the place of A; so few are soon widened.
+                narrow if m == 0 || m > columns => matmul(1.0, a, &narrow.widened(), beta, c, threads)?,
+                narrow => with_view!(narrow, b => product(1.0, a, b, beta, c, threads))?,
+            }
         }
         return Ok(c);
     }
     let end = if some_bias { End::Bias(&bias) } else { End::Set };
-    let side_by_side: Vec<ArrayView2<f32>> = layers.iter().map(|(b, _)| *b).collect();
+    let side_by_side: Vec<Operand> = layers.iter().map(|(b, _)| *b).collect();
     let mut c = Array2::<f32>::uninit((m, n));
     // SAFETY: C has just been made, the shapes have been checked, and every value of it is written.
     unsafe {
@@ -186,43 +195,37 @@ fn repeated(row: &[f32], m: usize) -> Array2<f32> {
 }
 
 /// [`matmul`] for m ≤ n, with shapes that fit.
-fn product(
+fn product<'b, E: Element>(
     alpha: f32,
     a: ArrayView2<f32>,
-    b: ArrayView2<f32>,
+    b: ArrayView2<'b, E>,
     beta: f32,
     mut c: ArrayViewMut2<f32>,
     threads: Threads,
-) -> Result<(), Error> {
+) -> Result<(), Error>
+where
+    Operand<'b>: From<ArrayView2<'b, E>>,
+{
     let (m, k) = a.dim();
     let few = m <= thin::GROUP && k > 0;
-    if few || (m <= THIN && k >= LONG) {
-        let rows = Matrix::new(&b.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
-        let columns = Matrix::new(&b.reversed_axes().insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
-        let lying = if rows.row(0).is_some() {
-            Some(Lying::Rows(rows))
-        } else {
-            columns.row(0).is_some().then_some(Lying::Columns(columns))
-        };
-        match lying {
-            Some(Lying::Rows(b)) if few && m * c.dim().1 <= STREAMED => {
-                return streamed_product(alpha, a, b, beta, c, threads);
-            }
-            Some(b) => return thin_product(alpha, a, b, beta, c, threads),
-            None => {}
-        }
+    if (few || (m <= THIN && k >= LONG))
+        && let Some(b) = Lying::of(b)
+    {
+        let streamed = few && m * c.dim().1 <= STREAMED && matches!(b, Lying::Rows(_));
+        let thin = if streamed { streamed_product } else { thin_product };
+        return thin(alpha, a, b, beta, c, threads);
     }
     let end = if beta == 0.0 { End::Set } else { End::Old(beta) };
     // SAFETY: C is borrowed exclusively, and the shapes have been checked.
-    unsafe { large_product(alpha, a, &[b], end, c.raw_view_mut(), threads) }
+    unsafe { large_product(alpha, a, &[b.into()], end, c.raw_view_mut(), threads) }
 }
 
 /// A few rows against a matrix whose rows are contiguous: stretches of whole rows are shared out over the threads, as memory
 /// is fastest read from one end to the other, and their sums added up in order.
-fn streamed_product(
+fn streamed_product<E: Element>(
     alpha: f32,
     a: ArrayView2<f32>,
-    b: Matrix,
+    b: Lying<E>,
     beta: f32,
     c: ArrayViewMut2<f32>,
     threads: Threads,
@@ -241,7 +244,7 @@ fn streamed_product(
         for_each_task(slots, stretches.len(), |(), task| {
             // SAFETY: this part is written by this task alone, and not read before all are done.
             let out = unsafe { parts.write(task) };
-            dispatch(isa, Thin { a: &a, k, b: Lying::Rows(b), terms: stretches[task].clone(), columns: 0..n, out });
+            dispatch(isa, Thin { a: &a, k, b, terms: stretches[task].clone(), columns: 0..n, out });
         });
         let (sum, others) = sums.split_at_mut(m * n);
         for other in others.chunks_exact(m * n) {
@@ -266,10 +269,10 @@ fn scaled(alpha: f32, new: f32, beta: f32, old: f32) -> f32 {
 }
 
 /// A few rows against a matrix that is read as it lies; columns shared out over the threads.
-fn thin_product(
+fn thin_product<E: Element>(
     alpha: f32,
     a: ArrayView2<f32>,
-    b: Lying,
+    b: Lying<E>,
     beta: f32,
     c: ArrayViewMut2<f32>,
     threads: Threads,
@@ -309,19 +312,19 @@ fn thin_product(
 unsafe fn large_product(
     alpha: f32,
     a: ArrayView2<f32>,
-    b: &[ArrayView2<f32>],
+    b: &[Operand],
     end: End,
     c: RawArrayViewMut<f32, Ix2>,
     threads: Threads,
 ) -> Result<(), Error> {
-    // Rows of C are written in one go: it should lie in rows. (Only C of `matmul` may lie otherwise, which has one B and no
-    // bias.)
-    if let [b] = b
+    // Rows of C are written in one go: it should lie in rows. (Only C of `matmul` may lie otherwise, which has one B of f32 and
+    // no bias.)
+    if let [Operand::F32(b)] = b
         && stride(&c, 1).abs() > stride(&c, 0).abs()
     {
         // SAFETY: passed on.
         return unsafe {
-            large_product(alpha, b.reversed_axes(), &[a.reversed_axes()], end, c.reversed_axes(), threads)
+            large_product(alpha, b.reversed_axes(), &[a.reversed_axes().into()], end, c.reversed_axes(), threads)
         };
     }
     let ((m, k), n) = (a.dim(), c.dim().1);
@@ -334,11 +337,11 @@ unsafe fn large_product(
 }
 
 /// A product of large matrices.
-struct Large<'a> {
+struct Large<'a, 'b> {
     alpha: f32,
     a: ArrayView2<'a, f32>,
     /// Side by side.
-    b: &'a [ArrayView2<'a, f32>],
+    b: &'a [Operand<'b>],
     end: End<'a>,
     target: Target<'a>,
     isa: Isa,
@@ -354,7 +357,7 @@ struct Piece {
     at: usize,
 }
 
-impl Large<'_> {
+impl Large<'_, '_> {
     /// The blocks of k, and what becomes of the product of each. Without terms, sums are 0.
     fn depths(&self) -> Vec<(Range<usize>, End<'_>)> {
         let k = self.a.dim().1;
@@ -395,9 +398,11 @@ impl Large<'_> {
         memory: [&mut [f32]; 2],
     ) {
         let (alpha, target) = (self.alpha, self.target);
-        let b = self.b[piece.b].slice(s![depth.clone(), piece.columns.clone()]);
         let columns = piece.at..piece.at + piece.columns.len();
-        dispatch(self.isa, Product { alpha, a, b, rows, columns, target, end, memory });
+        with_view!(self.b[piece.b], b => {
+            let b = b.slice(s![depth.clone(), piece.columns.clone()]);
+            dispatch(self.isa, Product { alpha, a, b, rows, columns, target, end, memory });
+        });
     }
 
     /// For few columns: each thread has rows of its own, and copies B for itself.
@@ -408,7 +413,7 @@ impl Large<'_> {
         let (depths, tasks) = (self.depths(), m.div_ceil(height));
         let longest = depths.iter().map(|(depth, _)| depth.len()).max().unwrap_or(0);
         let widest = pieces.iter().map(|piece| piece.columns.len()).max().unwrap_or(0);
-        let [of_b, of_c] = Product::memory(longest, widest);
+        let [of_b, of_c] = product::memory(longest, widest);
         let parts = [height.div_ceil(STRIP) * Grouped::strip(longest), of_b, of_c];
         for_each_task(scratch::slots(&mut scratch.slots, self.threads.min(tasks), &parts), tasks, |slot, task| {
             let rows = task * height..((task + 1) * height).min(m);
@@ -435,7 +440,7 @@ impl Large<'_> {
         let pieces = self.pieces(width);
         let Scratch { slots, parts: shared } = scratch;
         for (depth, end) in self.depths() {
-            let parts = Product::memory(depth.len(), width.min(n));
+            let parts = product::memory(depth.len(), width.min(n));
             let slots = scratch::slots(slots, self.threads, &parts);
             for rows in blocks(m, product::HEIGHT) {
                 let (strips, of_strip) = (rows.len().div_ceil(STRIP), Grouped::strip(depth.len()));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use foveal::{Error, Threads, affine, affine_side_by_side, matmul};
+use foveal::{Error, Operand, Threads, affine, affine_side_by_side, bf16, f16, matmul};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 use support::randn;
 
@@ -30,7 +30,7 @@ fn room((m, n): (usize, usize), layout: Layout, seed: u64) -> Array2<f32> {
     randn(seed, shape).mapv(|x| x as f32)
 }
 
-fn view(room: &Array2<f32>, layout: Layout) -> ArrayView2<'_, f32> {
+fn view<E>(room: &Array2<E>, layout: Layout) -> ArrayView2<'_, E> {
     match layout {
         Layout::Rows => room.view(),
         Layout::Columns => room.t(),
@@ -127,8 +127,9 @@ fn layers_side_by_side() {
         let biases: Vec<_> = widths.map(|n| room((1, n), Layout::Rows, 9)).into();
         for with_bias in [[false; 3], [true, false, true]] {
             let layer = |n: usize| (view(&rooms[n], layouts[n]), with_bias[n].then(|| biases[n].row(0)));
+            let layers = [0, 1, 2].map(|n| (layer(n).0.into(), layer(n).1));
             for threads in [Threads::Sequential, Threads::Rayon] {
-                let got = affine_side_by_side(&a, &[layer(0), layer(1), layer(2)], threads).unwrap();
+                let got = affine_side_by_side(&a, &layers, threads).unwrap();
                 assert_eq!(got.dim(), (m, widths.iter().sum()));
                 let mut first = 0;
                 for n in 0..3 {
@@ -144,9 +145,58 @@ fn layers_side_by_side() {
         }
     }
     assert_eq!(affine_side_by_side(&Array2::zeros((2, 3)), &[], Threads::Rayon).unwrap().dim(), (2, 0));
-    let (a, b, c) = (Array2::zeros((2, 3)), Array2::zeros((3, 4)), Array2::zeros((5, 4)));
-    let misfit = affine_side_by_side(&a, &[(b.view(), None), (c.view(), None)], Threads::Rayon);
+    let (a, b, c) = (Array2::zeros((2, 3)), Array2::<f32>::zeros((3, 4)), Array2::<f32>::zeros((5, 4)));
+    let misfit = affine_side_by_side(&a, &[((&b).into(), None), ((&c).into(), None)], Threads::Rayon);
     assert!(matches!(misfit, Err(Error::Shape { .. })));
+}
+
+/// Stored in 16 bits, the numbers are the same, and so is every sum of products of them.
+#[test]
+fn stored_in_16_bits() {
+    let sizes = [0, 1, 3, 5, 17, 65];
+    let shapes = sizes.iter().flat_map(|m| sizes.map(|k| sizes.map(|n| (*m, k, n)))).flatten();
+    // Thin, in stretches and in columns; large, by rows and by columns; few columns.
+    let large = [(1, 700, 900), (1, 20, 70_000), (20, 300, 70), (200, 33, 90), (40, 300, 500), (300, 90, 9)];
+    for (m, k, n) in shapes.chain(large) {
+        for layout in LAYOUTS {
+            let (a, b, bias) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2), room((1, n), Layout::Rows, 3));
+            let (brain, half) = (b.mapv(bf16::from_f32), b.mapv(f16::from_f32));
+            let (brain_wide, half_wide) = (brain.mapv(bf16::to_f32), half.mapv(f16::to_f32));
+            let cases: [(Operand, _); 2] = [
+                (view(&brain, layout).into(), view(&brain_wide, layout)),
+                (view(&half, layout).into(), view(&half_wide, layout)),
+            ];
+            for (stored, wide) in cases {
+                assert_eq!((stored.dim(), stored.t().dim(), stored.widened().view()), ((k, n), (n, k), wide));
+                for bias in [None, Some(bias.row(0))] {
+                    let got = affine(&a, stored, bias, Threads::Rayon).unwrap();
+                    assert_eq!(got, affine(&a, wide, bias, Threads::Rayon).unwrap(), "{m} × {k} × {n}, {layout:?}");
+                    let back = affine(&a, stored.t(), None, Threads::Rayon);
+                    assert_eq!(back.is_ok(), k == n);
+                }
+            }
+        }
+    }
+    let stored = room((8, 5), Layout::Rows, 1).mapv(bf16::from_f32);
+    let (rows, x) = (Operand::from(&stored).rows(2..6), room((3, 4), Layout::Rows, 2));
+    let expected = affine(&x, stored.slice(s![2..6, ..]), None, Threads::Rayon).unwrap();
+    assert_eq!(affine(&x, rows, None, Threads::Rayon).unwrap(), expected);
+}
+
+/// Every value of 16 bits, in vectors and after the last whole one, is widened to what it stands for.
+#[test]
+fn every_value_of_16_bits() {
+    let one = Array2::<f32>::ones((1, 1));
+    let bits = Array2::from_shape_vec((1, 65_536), (0..=u16::MAX).collect()).unwrap();
+    for count in [65_536, 65_535, 4] {
+        let bits = bits.slice(s![.., ..count]);
+        let (brain, half) = (bits.mapv(bf16::from_bits), bits.mapv(f16::from_bits));
+        let from_brain = affine(&one, &brain, None, Threads::Rayon).unwrap();
+        let from_half = affine(&one, &half, None, Threads::Rayon).unwrap();
+        let same = |x: f32, y: f32| x == y || (x.is_nan() && y.is_nan());
+        assert!(from_brain.iter().zip(&brain).all(|(x, y)| same(*x, y.to_f32())));
+        assert!(from_half.iter().zip(&half).all(|(x, y)| same(*x, y.to_f32())));
+    }
 }
 
 #[test]
@@ -202,12 +252,13 @@ fn the_number_of_threads_does_not_matter() {
 fn on_every_instruction_set() {
     // It is chosen once per process.
     for isa in ["scalar", "avx2"] {
-        let tests = ["all_layouts", "the_number_of_threads_does_not_matter", "--exact"];
+        let mut tests = vec!["all_layouts", "the_number_of_threads_does_not_matter"];
+        tests.extend(["stored_in_16_bits", "every_value_of_16_bits", "--exact"]);
         let run =
             std::process::Command::new(std::env::current_exe().unwrap()).args(tests).env("FOVEAL_ISA", isa).output();
         let run = run.unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && said.contains("2 passed"), "{isa}: {said}");
+        assert!(run.status.success() && said.contains("4 passed"), "{isa}: {said}");
     }
 }
 

@@ -2,16 +2,19 @@
 
 use std::arch::x86_64::*;
 
+use half::{bf16, f16};
+
+use super::element::Element;
 use super::gemm::{self, Groups, Left, Out, Place, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
-/// Proof that the processor has AVX2 and FMA.
+/// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
 pub struct Avx2(());
 
 impl Avx2 {
     /// # Safety
-    /// The processor must have avx2 and fma.
+    /// The processor must have avx2, fma and f16c.
     #[inline(always)]
     pub unsafe fn new_unchecked() -> Self {
         Avx2(())
@@ -34,6 +37,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> __m256 {
         unsafe { _mm256_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const bf16) -> __m256 {
+        unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast())))) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const f16) -> __m256 {
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: __m256) {
@@ -108,9 +119,9 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    unsafe fn transpose(
+    unsafe fn transpose<E: Element>(
         self,
-        (src, stride): (*const f32, usize),
+        (src, stride): (*const E, usize),
         rows: usize,
         scale: f32,
         (dst, dst_stride): (*mut f32, usize),
@@ -120,7 +131,7 @@ impl Simd for Avx2 {
             let mut r = [_mm256_setzero_ps(); 8];
             for i in 0..8 {
                 if i < rows {
-                    r[i] = _mm256_mul_ps(_mm256_loadu_ps(src.add(i * stride)), scale);
+                    r[i] = _mm256_mul_ps(E::load(self, src.add(i * stride)), scale);
                 }
             }
             // As in AVX-512: 4 × 4 blocks within the 128-bit lanes first, then the 2 × 2 grid of lanes.
@@ -143,7 +154,7 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn prefetch(self, p: *const f32) {
+    fn prefetch<E>(self, p: *const E) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]

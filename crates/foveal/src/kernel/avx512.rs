@@ -2,6 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use half::{bf16, f16};
+
+use super::element::Element;
 use super::gemm::{self, Groups, Left, Out, Place, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
@@ -34,6 +37,14 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> __m512 {
         unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const bf16) -> __m512 {
+        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast())))) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const f16) -> __m512 {
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: __m512) {
@@ -96,9 +107,9 @@ impl Simd for Avx512 {
         unsafe { _mm512_reduce_max_ps(v) }
     }
     #[inline(always)]
-    unsafe fn transpose(
+    unsafe fn transpose<E: Element>(
         self,
-        (src, stride): (*const f32, usize),
+        (src, stride): (*const E, usize),
         rows: usize,
         scale: f32,
         (dst, dst_stride): (*mut f32, usize),
@@ -108,7 +119,7 @@ impl Simd for Avx512 {
             let mut r = [_mm512_setzero_ps(); 16];
             for i in 0..16 {
                 if i < rows {
-                    r[i] = _mm512_mul_ps(_mm512_loadu_ps(src.add(i * stride)), scale);
+                    r[i] = _mm512_mul_ps(E::load(self, src.add(i * stride)), scale);
                 }
             }
             // Pairs of rows, then quadruples: after these, vector 4g + c holds column c of each 4-column group, for the
@@ -140,7 +151,7 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
-    fn prefetch(self, p: *const f32) {
+    fn prefetch<E>(self, p: *const E) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]

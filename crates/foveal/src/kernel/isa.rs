@@ -17,7 +17,7 @@ use crate::Error;
 pub enum Isa {
     /// Portable code.
     Scalar,
-    /// AVX2 with FMA.
+    /// AVX2 with FMA and F16C.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
@@ -29,7 +29,7 @@ impl Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
                 let wide = is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512bw")

@@ -3,30 +3,36 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use ndarray::{ArrayView4, ArrayViewMut4};
+use ndarray::{ArrayView2, ArrayView4, ArrayViewMut4, Axis};
 
+use super::element::Element;
 use super::simd::Simd;
 use crate::scratch::LINE;
 
 /// A matrix to read: `rows` × `cols` values at the strides `row` and `col`.
 #[derive(Clone, Copy)]
-pub struct Matrix<'a> {
-    ptr: *const f32,
+pub struct Matrix<'a, E = f32> {
+    ptr: *const E,
     rows: usize,
     cols: usize,
     row: isize,
     col: isize,
-    array: PhantomData<&'a f32>,
+    array: PhantomData<&'a E>,
 }
 
-// SAFETY: a `Matrix` is a shared borrow of f32 values, which are Sync.
-unsafe impl Send for Matrix<'_> {}
+// SAFETY: a `Matrix` is a shared borrow of its values, which are Sync.
+unsafe impl<E: Element> Send for Matrix<'_, E> {}
 // SAFETY: as above.
-unsafe impl Sync for Matrix<'_> {}
+unsafe impl<E: Element> Sync for Matrix<'_, E> {}
 
-impl<'a> Matrix<'a> {
+impl<'a, E: Element> Matrix<'a, E> {
+    /// All of it.
+    pub fn of(array: ArrayView2<'a, E>) -> Self {
+        Matrix::new(&array.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0)
+    }
+
     /// Head `h` of sequence `b`.
-    pub fn new(array: &ArrayView4<'a, f32>, b: usize, h: usize) -> Self {
+    pub fn new(array: &ArrayView4<'a, E>, b: usize, h: usize) -> Self {
         let (batch, heads, rows, cols) = array.dim();
         assert!(b < batch && h < heads);
         let strides = array.strides();
@@ -49,13 +55,23 @@ impl<'a> Matrix<'a> {
 
     /// Row i, if its values lie next to each other.
     #[inline(always)]
-    pub fn row(&self, i: usize) -> Option<&'a [f32]> {
+    pub fn row(&self, i: usize) -> Option<&'a [E]> {
         assert!(i < self.rows);
         // SAFETY: row i lies within the array (asserted), its `cols` values are contiguous, and the array is borrowed for 'a.
         (self.col == 1)
             .then(|| unsafe { std::slice::from_raw_parts(self.ptr.offset(i as isize * self.row), self.cols) })
     }
 
+    /// Element (i, j).
+    #[inline(always)]
+    pub fn get(&self, i: usize, j: usize) -> f32 {
+        assert!(i < self.rows && j < self.cols);
+        // SAFETY: (i, j) lies within the array.
+        unsafe { *self.ptr.offset(i as isize * self.row + j as isize * self.col) }.widen()
+    }
+}
+
+impl<'a> Matrix<'a> {
     /// The rows `range`, if they lie next to each other without gaps.
     #[inline(always)]
     pub fn block(&self, range: Range<usize>) -> Option<&'a [f32]> {
@@ -65,14 +81,6 @@ impl<'a> Matrix<'a> {
         (self.col == 1 && self.row == self.cols as isize && range.start < self.rows).then(|| unsafe {
             std::slice::from_raw_parts(self.ptr.add(range.start * self.cols), range.len() * self.cols)
         })
-    }
-
-    /// Element (i, j).
-    #[inline(always)]
-    pub fn get(&self, i: usize, j: usize) -> f32 {
-        assert!(i < self.rows && j < self.cols);
-        // SAFETY: (i, j) lies within the array.
-        unsafe { *self.ptr.offset(i as isize * self.row + j as isize * self.col) }
     }
 
     /// Asks for the rows `range`, as far as there are any, to be brought near.
@@ -94,6 +102,30 @@ impl<'a> Matrix<'a> {
             None => values.iter_mut().enumerate().for_each(|(j, x)| *x = self.get(i, j)),
         }
         rest.fill(0.0);
+    }
+}
+
+/// A matrix whose values lie next to each other in one of the two directions.
+#[derive(Clone, Copy)]
+pub enum Lying<'a, E> {
+    /// Its rows do.
+    Rows(Matrix<'a, E>),
+    /// Its columns do: the rows of the transposed matrix, which this is.
+    Columns(Matrix<'a, E>),
+}
+
+impl<'a, E: Element> Lying<'a, E> {
+    /// None if it lies in neither direction, or there is nothing of it.
+    pub fn of(array: ArrayView2<'a, E>) -> Option<Self> {
+        if array.is_empty() {
+            return None;
+        }
+        let (rows, columns) = (Matrix::of(array), Matrix::of(array.reversed_axes()));
+        match (rows.row(0), columns.row(0)) {
+            (Some(_), _) => Some(Lying::Rows(rows)),
+            (None, Some(_)) => Some(Lying::Columns(columns)),
+            (None, None) => None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub mod backward;
+pub mod element;
 pub mod features;
 pub mod forward;
 pub mod gemm;
@@ -41,11 +42,11 @@ pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
         Isa::Scalar => kernel.run(scalar::Scalar),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => {
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = "avx2,fma,f16c")]
             fn with_avx2<K: Kernel>(kernel: K, simd: avx2::Avx2) -> K::Output {
                 kernel.run(simd)
             }
-            // SAFETY: `Isa::resolve` hands out Avx2 only where the processor has avx2 and fma.
+            // SAFETY: `Isa::resolve` hands out Avx2 only where the processor has avx2, fma and f16c.
             unsafe { with_avx2(kernel, avx2::Avx2::new_unchecked()) }
         }
         #[cfg(target_arch = "x86_64")]

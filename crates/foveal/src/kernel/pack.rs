@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::element::Element;
 use super::gemm::{PANEL, Right};
 use super::matrix::Matrix;
 use super::simd::Simd;
+use crate::scratch::LINE;
 
 /// How many rows ahead to ask for.
 const AHEAD: usize = 4;
@@ -12,7 +14,13 @@ const AHEAD: usize = 4;
 /// Rows `range` of `m`, scaled, as the columns of a right operand: panels of 2 vectors of columns. Columns up to the next
 /// multiple of `LANES` are zero.
 #[inline(always)]
-pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
+pub fn columns<'a, S: Simd, E: Element>(
+    simd: S,
+    m: Matrix<E>,
+    range: Range<usize>,
+    scale: f32,
+    dst: &'a mut [f32],
+) -> Right<'a> {
     let (k, width) = (m.cols(), PANEL * S::LANES);
     let panel = width * k;
     let mut first = 0;
@@ -44,18 +52,24 @@ pub fn columns<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32,
 
 /// The address and stride of some rows from `first` on, if they can be read in vectors.
 #[inline(always)]
-fn rows_of(m: Matrix, first: usize, rows: usize) -> Option<(*const f32, usize)> {
+fn rows_of<E: Element>(m: Matrix<E>, first: usize, rows: usize) -> Option<(*const E, usize)> {
     let start = m.row(first)?.as_ptr();
     let last = m.row(first + rows - 1)?.as_ptr();
     // Rows in backward order (a flipped axis) have no unsigned stride: the slow way then.
     let distance = (last as usize).checked_sub(start as usize)?;
-    Some((start, distance / size_of::<f32>() / (rows - 1).max(1)))
+    Some((start, distance / size_of::<E>() / (rows - 1).max(1)))
 }
 
 /// Rows `range` of `m`, scaled, as the rows of a right operand: panels of 2 vectors, each n × 2 vectors without gaps, which uses all
 /// sets of the L1 cache where rows read in place would use half of them. Values past the last column are zero.
 #[inline(always)]
-pub fn rows<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32, dst: &'a mut [f32]) -> Right<'a> {
+pub fn rows<'a, S: Simd, E: Element>(
+    simd: S,
+    m: Matrix<E>,
+    range: Range<usize>,
+    scale: f32,
+    dst: &'a mut [f32],
+) -> Right<'a> {
     let width = PANEL * S::LANES;
     let panel = width * range.len();
     let cols = m.cols();
@@ -66,13 +80,27 @@ pub fn rows<'a, S: Simd>(simd: S, m: Matrix, range: Range<usize>, scale: f32, ds
             let dst = &mut dst[p * panel + n * width..][..width];
             let count = (cols - first).min(width);
             match row {
-                Some(row) => dst.iter_mut().zip(&row[first..first + count]).for_each(|(x, value)| *x = scale * value),
+                Some(row) => widened(simd, &row[first..first + count], scale, dst),
                 None => dst[..count].iter_mut().enumerate().for_each(|(j, x)| *x = scale * m.get(i, first + j)),
             }
             dst[count..].fill(0.0);
         }
     }
     Right { data: &dst[..cols.div_ceil(width) * panel], panel, step: width }
+}
+
+/// dst ⟵ scale·values.
+#[inline(always)]
+fn widened<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f32]) {
+    let (dst, whole) = (&mut dst[..values.len()], values.len() - values.len() % S::LANES);
+    for first in (0..whole).step_by(S::LANES) {
+        // SAFETY: both have LANES values from `first` on.
+        unsafe {
+            let v = E::load(simd, values.as_ptr().add(first));
+            simd.store(dst.as_mut_ptr().add(first), simd.mul(simd.splat(scale), v));
+        }
+    }
+    dst[whole..].iter_mut().zip(&values[whole..]).for_each(|(x, value)| *x = scale * value.widen());
 }
 
 /// Whether no value is NaN or infinite.
@@ -151,10 +179,10 @@ pub fn groups_of_columns<S: Simd>(simd: S, m: Matrix, dst: &mut [f32]) {
 /// Asks for a row, if there is such a row: a part of each row of a matrix is a new place in memory, which the prefetcher of the
 /// processor finds too late.
 #[inline(always)]
-fn ask_for<S: Simd>(simd: S, m: Matrix, i: usize) {
+fn ask_for<S: Simd, E: Element>(simd: S, m: Matrix<E>, i: usize) {
     if i < m.rows()
         && let Some(row) = m.row(i)
     {
-        row.iter().step_by(S::LANES).for_each(|value| simd.prefetch(value));
+        row.iter().step_by(LINE * size_of::<f32>() / size_of::<E>()).for_each(|value| simd.prefetch(value));
     }
 }

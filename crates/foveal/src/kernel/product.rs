@@ -17,10 +17,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use ndarray::{ArrayView2, Axis, Ix2, RawArrayViewMut};
+use ndarray::{ArrayView2, Ix2, RawArrayViewMut};
 
+use super::element::Element;
 use super::gemm::{End, Groups, MAX_ROWS, Out, PANEL, Place};
-use super::matrix::Matrix;
+use super::matrix::{Lying, Matrix};
 use super::simd::Simd;
 use super::{Kernel, pack};
 use crate::scratch::LINE;
@@ -49,25 +50,6 @@ pub fn depth(k: usize) -> usize {
     }
 }
 
-/// The direction in which a matrix lies.
-#[derive(Clone, Copy)]
-enum Lying<'a> {
-    Rows(Matrix<'a>),
-    /// The transposed matrix, whose rows are contiguous.
-    Columns(Matrix<'a>),
-}
-
-impl<'a> Lying<'a> {
-    fn new(x: ArrayView2<'a, f32>) -> Self {
-        let matrix = |x: ArrayView2<'a, f32>| Matrix::new(&x.insert_axis(Axis(0)).insert_axis(Axis(0)), 0, 0);
-        let some = !x.is_empty();
-        match some && matrix(x).row(0).is_none() && matrix(x.reversed_axes()).row(0).is_some() {
-            true => Lying::Columns(matrix(x.reversed_axes())),
-            false => Lying::Rows(matrix(x)),
-        }
-    }
-}
-
 /// Copies a strip of A into groups.
 pub struct Grouped<'a> {
     pub a: ArrayView2<'a, f32>,
@@ -88,9 +70,10 @@ impl Kernel for Grouped<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        match Lying::new(self.a) {
-            Lying::Rows(a) => pack::groups(simd, a, self.out),
-            Lying::Columns(a) => pack::groups_of_columns(simd, a, self.out),
+        match Lying::of(self.a) {
+            Some(Lying::Columns(a)) => pack::groups_of_columns(simd, a, self.out),
+            Some(Lying::Rows(a)) => pack::groups(simd, a, self.out),
+            None => pack::groups(simd, Matrix::of(self.a), self.out),
         }
     }
 }
@@ -177,30 +160,28 @@ impl Target<'_> {
 }
 
 /// Some columns of alpha·A·B, and what becomes of them.
-pub struct Product<'a> {
+pub struct Product<'a, E> {
     pub alpha: f32,
     /// A in groups, strip by strip: [rows, depth].
     pub a: &'a [f32],
     /// [depth, columns]
-    pub b: ArrayView2<'a, f32>,
+    pub b: ArrayView2<'a, E>,
     /// Of the target.
     pub rows: Range<usize>,
     pub columns: Range<usize>,
     pub target: Target<'a>,
     pub end: End<'a>,
-    /// As many values as [`Product::memory`] says.
+    /// As many values as [`memory`] says.
     pub memory: [&'a mut [f32]; 2],
 }
 
-impl Product<'_> {
-    /// What a task of so many columns keeps of B and of C, on any instruction set.
-    pub fn memory(depth: usize, columns: usize) -> [usize; 2] {
-        let width = columns.next_multiple_of(PANEL * LINE);
-        [depth * width, STRIP * width]
-    }
+/// What a [`Product`] of so many columns keeps of B and of C, on any instruction set.
+pub fn memory(depth: usize, columns: usize) -> [usize; 2] {
+    let width = columns.next_multiple_of(PANEL * LINE);
+    [depth * width, STRIP * width]
 }
 
-impl Kernel for Product<'_> {
+impl<E: Element> Kernel for Product<'_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -209,9 +190,10 @@ impl Kernel for Product<'_> {
         let (depth, vectors) = (b.dim().0, columns.len().div_ceil(S::LANES));
         let width = vectors * S::LANES;
         let [right, out] = memory;
-        let packed = match Lying::new(b) {
-            Lying::Rows(b) => pack::rows(simd, b, 0..depth, alpha, right),
-            Lying::Columns(b) => pack::columns(simd, b, 0..columns.len(), alpha, right),
+        let packed = match Lying::of(b) {
+            Some(Lying::Columns(b)) => pack::columns(simd, b, 0..columns.len(), alpha, right),
+            Some(Lying::Rows(b)) => pack::rows(simd, b, 0..depth, alpha, right),
+            None => pack::rows(simd, Matrix::of(b), 0..depth, alpha, right),
         };
         let whole = columns.len() % S::LANES == 0;
         let columns_of = |end| match end {

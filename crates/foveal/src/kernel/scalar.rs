@@ -1,5 +1,8 @@
 //! Four lanes of plain f32: runs everywhere, and the compiler turns it into whatever baseline the target has.
 
+use half::{bf16, f16};
+
+use super::element::Element;
 use super::gemm::{self, Groups, Left, Out, Place, Right, Store};
 use super::simd::{EXP2, Simd, TINY};
 
@@ -36,6 +39,16 @@ impl Simd for Scalar {
     unsafe fn load(self, p: *const f32) -> [f32; 4] {
         // SAFETY: the caller vouches for four readable values.
         unsafe { p.cast::<[f32; 4]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const bf16) -> [f32; 4] {
+        // SAFETY: the caller vouches for four readable values.
+        unsafe { p.cast::<[bf16; 4]>().read_unaligned() }.map(Element::widen)
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const f16) -> [f32; 4] {
+        // SAFETY: the caller vouches for four readable values.
+        unsafe { p.cast::<[f16; 4]>().read_unaligned() }.map(Element::widen)
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: [f32; 4]) {
@@ -90,9 +103,9 @@ impl Simd for Scalar {
         v[0].max(v[1]).max(v[2].max(v[3]))
     }
     #[inline(always)]
-    unsafe fn transpose(
+    unsafe fn transpose<E: Element>(
         self,
-        (src, stride): (*const f32, usize),
+        (src, stride): (*const E, usize),
         rows: usize,
         scale: f32,
         (dst, dst_stride): (*mut f32, usize),
@@ -100,12 +113,15 @@ impl Simd for Scalar {
         for i in 0..4 {
             for j in 0..4 {
                 // SAFETY: the caller vouches for the rows of four values on both sides.
-                unsafe { *dst.add(j * dst_stride + i) = if i < rows { *src.add(i * stride + j) * scale } else { 0.0 } };
+                unsafe {
+                    let value = if i < rows { (*src.add(i * stride + j)).widen() * scale } else { 0.0 };
+                    *dst.add(j * dst_stride + i) = value;
+                }
             }
         }
     }
     #[inline(always)]
-    fn prefetch(self, _: *const f32) {}
+    fn prefetch<E>(self, _: *const E) {}
     #[inline(always)]
     fn prefetch_l2(self, _: *const f32) {}
     #[inline(never)]

@@ -1,5 +1,8 @@
 //! The one vector trait: just the operations that the kernels use.
 
+use half::{bf16, f16};
+
+use super::element::Element;
 use super::gemm::{Groups, Left, Out, Place, Right, Store};
 
 /// Vectors of `LANES` f32 values of one instruction set.
@@ -18,6 +21,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `p` must be valid for reading `LANES` values.
     unsafe fn load(self, p: *const f32) -> Self::V;
+    /// [`load`](Simd::load), widened.
+    ///
+    /// # Safety
+    /// `p` must be valid for reading `LANES` values.
+    unsafe fn load_bf16(self, p: *const bf16) -> Self::V;
+    /// [`load`](Simd::load), widened.
+    ///
+    /// # Safety
+    /// `p` must be valid for reading `LANES` values.
+    unsafe fn load_f16(self, p: *const f16) -> Self::V;
     /// # Safety
     /// `p` must be valid for writing `LANES` values.
     unsafe fn store(self, p: *mut f32, v: Self::V);
@@ -45,9 +58,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// The rows of `src` must be valid for reading `LANES` values, every one of the `LANES` rows of `dst` for writing as many.
-    unsafe fn transpose(self, src: (*const f32, usize), rows: usize, scale: f32, dst: (*mut f32, usize));
+    unsafe fn transpose<E: Element>(self, src: (*const E, usize), rows: usize, scale: f32, dst: (*mut f32, usize));
     /// Asks for the cache line at `p`, which may be any address.
-    fn prefetch(self, p: *const f32);
+    fn prefetch<E>(self, p: *const E);
     /// The same, into the second cache only.
     fn prefetch_l2(self, p: *const f32);
     /// [`super::gemm::gemm`], compiled once for this instruction set.

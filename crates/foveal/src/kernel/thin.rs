@@ -16,7 +16,8 @@
 use std::ops::Range;
 
 use super::Kernel;
-use super::matrix::Matrix;
+use super::element::Element;
+use super::matrix::Lying;
 use super::simd::Simd;
 
 /// Rows of A that are taken together.
@@ -26,21 +27,12 @@ const COLUMNS: usize = 4;
 /// Rows of B that are read side by side: C is loaded and stored once for all of them.
 pub const DEPTH: usize = 8;
 
-/// The direction in which B lies.
-#[derive(Clone, Copy)]
-pub enum Lying<'a> {
-    /// Bᵀ, whose rows are contiguous.
-    Columns(Matrix<'a>),
-    /// B, whose rows are contiguous.
-    Rows(Matrix<'a>),
-}
-
 /// Some columns of A·B, or of the sums that it is made of.
-pub struct Thin<'a> {
+pub struct Thin<'a, E> {
     /// A: [m, k], contiguous.
     pub a: &'a [f32],
     pub k: usize,
-    pub b: Lying<'a>,
+    pub b: Lying<'a, E>,
     /// Which terms of each sum: all, where columns are contiguous.
     pub terms: Range<usize>,
     /// Which columns.
@@ -49,7 +41,7 @@ pub struct Thin<'a> {
     pub out: &'a mut [f32],
 }
 
-impl Kernel for Thin<'_> {
+impl<E: Element> Kernel for Thin<'_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -62,19 +54,19 @@ impl Kernel for Thin<'_> {
                 let column = |j: usize| b.row(columns.start + j).expect(contiguous);
                 let whole = width - width % COLUMNS;
                 for j in (0..whole).step_by(COLUMNS) {
-                    let b: [&[f32]; COLUMNS] = std::array::from_fn(|c| column(j + c));
+                    let b: [&[E]; COLUMNS] = std::array::from_fn(|c| column(j + c));
                     for (a, out) in a.chunks(GROUP * k).zip(out.chunks_mut(GROUP * width)) {
                         match a.len() / k {
-                            4 => dots::<S, 4, COLUMNS>(simd, a, b, out, j),
-                            3 => dots::<S, 3, COLUMNS>(simd, a, b, out, j),
-                            2 => dots::<S, 2, COLUMNS>(simd, a, b, out, j),
-                            _ => dots::<S, 1, COLUMNS>(simd, a, b, out, j),
+                            4 => dots::<S, E, 4, COLUMNS>(simd, a, b, out, j),
+                            3 => dots::<S, E, 3, COLUMNS>(simd, a, b, out, j),
+                            2 => dots::<S, E, 2, COLUMNS>(simd, a, b, out, j),
+                            _ => dots::<S, E, 1, COLUMNS>(simd, a, b, out, j),
                         }
                     }
                 }
                 for j in whole..width {
                     for (a, out) in a.chunks(k).zip(out.chunks_mut(width)) {
-                        dots::<S, 1, 1>(simd, a, [column(j)], out, j);
+                        dots::<S, E, 1, 1>(simd, a, [column(j)], out, j);
                     }
                 }
             }
@@ -83,19 +75,19 @@ impl Kernel for Thin<'_> {
                 let row = |p: usize| &b.row(p).expect(contiguous)[columns.clone()];
                 let whole = terms.end - terms.len() % DEPTH;
                 for p in (terms.start..whole).step_by(DEPTH) {
-                    let b: [&[f32]; DEPTH] = std::array::from_fn(|d| row(p + d));
+                    let b: [&[E]; DEPTH] = std::array::from_fn(|d| row(p + d));
                     for (a, out) in a.chunks(GROUP * k).zip(out.chunks_mut(GROUP * width)) {
                         match a.len() / k {
-                            4 => add_rows::<S, 4, DEPTH>(simd, a, p, b, out),
-                            3 => add_rows::<S, 3, DEPTH>(simd, a, p, b, out),
-                            2 => add_rows::<S, 2, DEPTH>(simd, a, p, b, out),
-                            _ => add_rows::<S, 1, DEPTH>(simd, a, p, b, out),
+                            4 => add_rows::<S, E, 4, DEPTH>(simd, a, p, b, out),
+                            3 => add_rows::<S, E, 3, DEPTH>(simd, a, p, b, out),
+                            2 => add_rows::<S, E, 2, DEPTH>(simd, a, p, b, out),
+                            _ => add_rows::<S, E, 1, DEPTH>(simd, a, p, b, out),
                         }
                     }
                 }
                 for p in whole..terms.end {
                     for (a, out) in a.chunks(k).zip(out.chunks_mut(width)) {
-                        add_rows::<S, 1, 1>(simd, a, p, [row(p)], out);
+                        add_rows::<S, E, 1, 1>(simd, a, p, [row(p)], out);
                     }
                 }
             }
@@ -105,7 +97,13 @@ impl Kernel for Thin<'_> {
 
 /// C\[.., j..j + N\]: every one of M rows of A times every one of N columns of B.
 #[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(simd: S, a: &[f32], b: [&[f32]; N], out: &mut [f32], j: usize) {
+fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
+    simd: S,
+    a: &[f32],
+    b: [&[E]; N],
+    out: &mut [f32],
+    j: usize,
+) {
     let (k, width) = (a.len() / M, out.len() / M);
     assert!(a.len() == M * k && b.iter().all(|column| column.len() == k));
     let whole = k - k % S::LANES;
@@ -114,7 +112,7 @@ fn dots<S: Simd, const M: usize, const N: usize>(simd: S, a: &[f32], b: [&[f32];
     while p < whole {
         // SAFETY: p + LANES ≤ k, which is the length of every column of B and of every one of the M rows of A.
         unsafe {
-            let values: [S::V; N] = std::array::from_fn(|c| simd.load(b[c].as_ptr().add(p)));
+            let values: [S::V; N] = std::array::from_fn(|c| E::load(simd, b[c].as_ptr().add(p)));
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = simd.load(a.as_ptr().add(i * k + p));
                 for (sum, value) in sums.iter_mut().zip(values) {
@@ -126,7 +124,8 @@ fn dots<S: Simd, const M: usize, const N: usize>(simd: S, a: &[f32], b: [&[f32];
     }
     for (i, sums) in sums.iter().enumerate() {
         for (c, sum) in sums.iter().enumerate() {
-            let tail = a[i * k + whole..(i + 1) * k].iter().zip(&b[c][whole..]).map(|(x, y)| x * y).sum::<f32>();
+            let tail =
+                a[i * k + whole..(i + 1) * k].iter().zip(&b[c][whole..]).map(|(x, y)| x * y.widen()).sum::<f32>();
             out[i * width + j + c] = simd.sum(*sum) + tail;
         }
     }
@@ -134,20 +133,27 @@ fn dots<S: Simd, const M: usize, const N: usize>(simd: S, a: &[f32], b: [&[f32];
 
 /// C\[i, ..\] += Σ A\[i, p + d\]·B\[p + d, ..\] over D rows of B, for M rows of C.
 #[inline(always)]
-fn add_rows<S: Simd, const M: usize, const D: usize>(simd: S, a: &[f32], p: usize, b: [&[f32]; D], out: &mut [f32]) {
+fn add_rows<S: Simd, E: Element, const M: usize, const D: usize>(
+    simd: S,
+    a: &[f32],
+    p: usize,
+    b: [&[E]; D],
+    out: &mut [f32],
+) {
     let (k, width) = (a.len() / M, out.len() / M);
     assert!(a.len() == M * k && p + D <= k);
     assert!(out.len() == M * width && b.iter().all(|row| row.len() == width));
     let whole = width - width % S::LANES;
     // The rows that come next lie D rows further on. They are asked for here: in a narrow part of a matrix every row is a new
     // place in memory, which the prefetcher of the processor finds too late.
-    let ahead = if D > 1 { D * (b[1].as_ptr().addr().wrapping_sub(b[0].as_ptr().addr())) } else { 0 };
+    let next = b.get(1).map_or(0, |row| row.as_ptr().addr().wrapping_sub(b[0].as_ptr().addr()));
+    let ahead = D.wrapping_mul(next);
     let factors: [[f32; D]; M] = std::array::from_fn(|i| std::array::from_fn(|d| a[i * k + p + d]));
     let mut j = 0;
     while j < whole {
         // SAFETY: j + LANES ≤ width, which is the length of every row of B and of every one of the M rows of C.
         unsafe {
-            let values: [S::V; D] = std::array::from_fn(|d| simd.load(b[d].as_ptr().add(j)));
+            let values: [S::V; D] = std::array::from_fn(|d| E::load(simd, b[d].as_ptr().add(j)));
             if D > 1 {
                 b.iter().for_each(|row| simd.prefetch(row.as_ptr().wrapping_add(j).wrapping_byte_add(ahead)));
             }
@@ -164,7 +170,7 @@ fn add_rows<S: Simd, const M: usize, const D: usize>(simd: S, a: &[f32], p: usiz
     }
     for j in whole..width {
         for (i, factors) in factors.iter().enumerate() {
-            out[i * width + j] += factors.iter().zip(b).map(|(x, row)| x * row[j]).sum::<f32>();
+            out[i * width + j] += factors.iter().zip(b).map(|(x, row)| x * row[j].widen()).sum::<f32>();
         }
     }
 }
