@@ -1,7 +1,8 @@
 """The works of models and training, against transformers and PyTorch on the same weights.
 
     {"work": "prefill", "model": folder, "tokens": […], "capture": false}     logits of the token after these
-    {"work": "generate", "model": folder, "tokens": […], "most": n}           the n likeliest tokens, one after the other
+    {"work": "generate", "model": folder, "tokens": […], "most": n}           the n likeliest tokens, one after the other, in f32
+                                                                              however the checkpoint stores its numbers
     {"work": "embed", "model": folder, "sentences": [[…], …]}                 a vector of length 1 for each
     {"work": "train_gpt2", "model": folder, "inputs": rows, "targets": rows}  the losses of the first steps
     {"work": "train_transformer", …, "source": rows}                          the same with a sequence to read
@@ -70,6 +71,7 @@ class Models:
         return [
             Work("GPT-2 124M, prefill of 1024 tokens", prefill, {"transformers": 1.2}),
             Work("GPT-2 124M, decode of 128 tokens", generate, {"transformers": 1.5}),
+            Work("GPT-2 124M stored as bf16, decode of 128 tokens", {**generate, "stored": "bfloat16"}, {"transformers": 1.5}),
             Work("MiniLM, 32 sentences", {"work": "embed", "batch": 32}, {"transformers": 1.5}),
             Work(
                 "GPT-2 124M, prefill with capture of all layers",
@@ -98,7 +100,8 @@ class Models:
                 return request, check_vectors(request)
             case "prefill" | "generate":
                 tokens = [draw.randrange(spec["config"]["vocab_size"]) for _ in range(spec["length"])]
-                request = {**spec, "model": self.checkpoint("gpt2-124m", spec["config"]), "tokens": tokens}
+                stored = spec.get("stored", "float32")
+                request = {**spec, "model": self.checkpoint(f"gpt2-124m-{stored}", spec["config"], stored), "tokens": tokens}
                 return request, check_logits(request) if spec["work"] == "prefill" else check_greedy(request)
             case _:
                 config = spec["config"]
@@ -109,15 +112,15 @@ class Models:
                     request[name] = rows
                 return request, check_losses(request)
 
-    def checkpoint(self, name: str, config: dict) -> str:
-        """A model that has learned nothing, the same in every run."""
+    def checkpoint(self, name: str, config: dict, stored: str = "float32") -> str:
+        """A model that has learned nothing, the same in every run, with its numbers of this type."""
         from plain_models import plain_model
 
         folder = Path(self.folder.name) / name
         if not folder.exists():
             folder.mkdir()
             torch.manual_seed(1)
-            plain_model(config).save(folder)
+            plain_model(config).to(getattr(torch, stored)).save(folder)
         return str(folder)
 
 

@@ -23,7 +23,7 @@ pub fn keep_memory() {
 /// Asks the system to put an array on large pages, before it is filled: weights and caches that are read from memory over and
 /// over are then read without a pause at every 4 KiB. Small arrays are left where they are. Does nothing on other systems than
 /// Linux, and nothing where that is switched off.
-pub fn large_pages(array: &[f32]) {
+pub fn large_pages<T>(array: &[T]) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const PAGE: usize = 2 << 20;

@@ -19,6 +19,7 @@ use super::Kernel;
 use super::element::Element;
 use super::matrix::Lying;
 use super::simd::Simd;
+use crate::scratch::LINE;
 
 /// Rows of A that are taken together.
 pub const GROUP: usize = 4;
@@ -95,6 +96,14 @@ impl<E: Element> Kernel for Thin<'_, E> {
     }
 }
 
+/// How many bytes further on the rows lie that are read after these N. They are asked for while these are read: that each row
+/// is a new place in memory the prefetcher of the processor finds out too late.
+#[inline(always)]
+fn ahead<E, const N: usize>(rows: [&[E]; N]) -> usize {
+    let next = rows.get(1).map_or(0, |row| row.as_ptr().addr().wrapping_sub(rows[0].as_ptr().addr()));
+    next.wrapping_mul(N)
+}
+
 /// C\[.., j..j + N\]: every one of M rows of A times every one of N columns of B.
 #[inline(always)]
 fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
@@ -107,12 +116,16 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
     let (k, width) = (a.len() / M, out.len() / M);
     assert!(a.len() == M * k && b.iter().all(|column| column.len() == k));
     let whole = k - k % S::LANES;
+    let ahead = ahead(b);
     let mut sums = [[simd.splat(0.0); N]; M];
     let mut p = 0;
     while p < whole {
         // SAFETY: p + LANES ≤ k, which is the length of every column of B and of every one of the M rows of A.
         unsafe {
             let values: [S::V; N] = std::array::from_fn(|c| E::load(simd, b[c].as_ptr().add(p)));
+            if N > 1 && (p * size_of::<E>()).is_multiple_of(LINE * size_of::<f32>()) {
+                b.iter().for_each(|column| simd.prefetch(column.as_ptr().wrapping_add(p).wrapping_byte_add(ahead)));
+            }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = simd.load(a.as_ptr().add(i * k + p));
                 for (sum, value) in sums.iter_mut().zip(values) {
@@ -144,17 +157,14 @@ fn add_rows<S: Simd, E: Element, const M: usize, const D: usize>(
     assert!(a.len() == M * k && p + D <= k);
     assert!(out.len() == M * width && b.iter().all(|row| row.len() == width));
     let whole = width - width % S::LANES;
-    // The rows that come next lie D rows further on. They are asked for here: in a narrow part of a matrix every row is a new
-    // place in memory, which the prefetcher of the processor finds too late.
-    let next = b.get(1).map_or(0, |row| row.as_ptr().addr().wrapping_sub(b[0].as_ptr().addr()));
-    let ahead = D.wrapping_mul(next);
+    let ahead = ahead(b);
     let factors: [[f32; D]; M] = std::array::from_fn(|i| std::array::from_fn(|d| a[i * k + p + d]));
     let mut j = 0;
     while j < whole {
         // SAFETY: j + LANES ≤ width, which is the length of every row of B and of every one of the M rows of C.
         unsafe {
             let values: [S::V; D] = std::array::from_fn(|d| E::load(simd, b[d].as_ptr().add(j)));
-            if D > 1 {
+            if D > 1 && (j * size_of::<E>()).is_multiple_of(LINE * size_of::<f32>()) {
                 b.iter().for_each(|row| simd.prefetch(row.as_ptr().wrapping_add(j).wrapping_byte_add(ahead)));
             }
             for (i, factors) in factors.iter().enumerate() {

@@ -8,8 +8,8 @@
 //! use foveal_models::layer::Embedding;
 //! use ndarray::array;
 //!
-//! let tokens = Embedding { weight: array![[1., 2.], [3., 4.], [5., 6.]] };
-//! let positions = Embedding { weight: array![[10., 10.], [20., 20.]] };
+//! let tokens = Embedding { weight: array![[1., 2.], [3., 4.], [5., 6.]].into() };
+//! let positions = Embedding { weight: array![[10., 10.], [20., 20.]].into() };
 //! let mut x = tokens.forward(&[2, 0])?;
 //! positions.add_positions(&mut x, 1, 0)?; // one sequence, which starts at position 0
 //! assert_eq!(x, array![[15., 16.], [21., 22.]]);
@@ -21,14 +21,14 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::linear::project_backward_parameters;
 use super::shape::expect;
-use super::{Random, parameters};
+use super::{Random, Weight, parameters};
 use crate::Error;
 
 /// A table of vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedding {
     /// E: [V, D]
-    pub weight: Array2<f32>,
+    pub weight: Weight,
 }
 
 parameters!(Embedding { weight: "weight" });
@@ -36,7 +36,7 @@ parameters!(Embedding { weight: "weight" });
 impl Embedding {
     /// Vectors from a normal distribution of deviation 0.02.
     pub fn new(entries: usize, dim: usize, random: &mut Random) -> Self {
-        Embedding { weight: random.normal((entries, dim), 0.02) }
+        Embedding { weight: random.normal((entries, dim), 0.02).into() }
     }
 
     /// The vectors of tokens: [N, D].
@@ -46,8 +46,8 @@ impl Embedding {
     pub fn forward(&self, tokens: &[u32]) -> Result<Array2<f32>, Error> {
         self.check(tokens)?;
         let mut x = Array2::zeros((tokens.len(), self.weight.ncols()));
-        for (mut row, token) in x.outer_iter_mut().zip(tokens) {
-            row.assign(&self.weight.row(*token as usize));
+        for (row, token) in x.outer_iter_mut().zip(tokens) {
+            self.weight.copy_row(*token as usize, row);
         }
         Ok(x)
     }
@@ -105,7 +105,7 @@ impl Embedding {
     /// # Errors
     /// If x has another width.
     pub fn logits<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
-        Ok(affine(x, self.weight.t(), None, Threads::Rayon)?)
+        Ok(affine(x, self.weight.operand().t(), None, Threads::Rayon)?)
     }
 
     /// dx: [N, D] from dlogits: [N, V].
@@ -120,7 +120,7 @@ impl Embedding {
     ) -> Result<Array2<f32>, Error> {
         let (x, dlogits) = (x.into(), dlogits.into());
         expect("the input of the logits", &[dlogits.nrows(), self.weight.ncols()], x.shape())?;
-        let dx = affine(dlogits, &self.weight, None, Threads::Rayon)?;
+        let dx = affine(dlogits, self.weight.operand(), None, Threads::Rayon)?;
         project_backward_parameters(x, dlogits, grad.weight.view_mut(), None)?;
         Ok(dx)
     }
@@ -135,7 +135,7 @@ impl Embedding {
 
     /// T, if the table has all positions for x: [B·T, D].
     fn positions(&self, shape: &[usize], batch: usize, start: usize) -> Result<usize, Error> {
-        let (limit, dim) = self.weight.dim();
+        let [limit, dim] = self.weight.shape();
         let tokens = shape[0] / batch.max(1);
         expect("the embedded tokens", &[batch * tokens, dim], shape)?;
         match start.checked_add(tokens) {

@@ -6,7 +6,7 @@
 //! use foveal_models::layer::Linear;
 //! use ndarray::array;
 //!
-//! let layer = Linear { weight: array![[1., 0., 1.], [0., 2., 0.]], bias: Some(array![10., 20.]) };
+//! let layer = Linear { weight: array![[1., 0., 1.], [0., 2., 0.]].into(), bias: Some(array![10., 20.]) };
 //! assert_eq!(layer.forward(&array![[1., 2., 3.]])?, array![[14., 24.]]);
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
@@ -15,14 +15,14 @@ use foveal::{Threads, affine, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use super::shape::expect;
-use super::{Random, parameters};
+use super::{Random, Weight, parameters};
 use crate::Error;
 
 /// y = x·Wᵀ + b on rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
     /// W: [out, in]. Its memory may lie in either order.
-    pub weight: Array2<f32>,
+    pub weight: Weight,
     /// b: \[out\]
     pub bias: Option<Array1<f32>>,
 }
@@ -32,17 +32,17 @@ parameters!(Linear { weight: "weight", bias: "bias" });
 impl Linear {
     /// Weights from a normal distribution of deviation 0.02, as in GPT-2 and BERT; a bias of zeros.
     pub fn new(inputs: usize, outputs: usize, random: &mut Random) -> Self {
-        Linear { weight: random.normal((outputs, inputs), 0.02), bias: Some(Array1::zeros(outputs)) }
+        Linear { weight: random.normal((outputs, inputs), 0.02).into(), bias: Some(Array1::zeros(outputs)) }
     }
 
     /// Weights from Xavier's distribution, as in the first Transformer; a bias of zeros.
     pub fn xavier(inputs: usize, outputs: usize, random: &mut Random) -> Self {
-        Linear { weight: random.xavier(outputs, inputs), bias: Some(Array1::zeros(outputs)) }
+        Linear { weight: random.xavier(outputs, inputs).into(), bias: Some(Array1::zeros(outputs)) }
     }
 
     /// GPT-2's `Conv1D`, whose weight is stored [in, out]. The values stay where they are.
     pub fn from_conv1d(weight: Array2<f32>, bias: Option<Array1<f32>>) -> Self {
-        Linear { weight: weight.reversed_axes(), bias }
+        Linear { weight: weight.reversed_axes().into(), bias }
     }
 
     /// The same without a bias.
@@ -56,7 +56,7 @@ impl Linear {
     /// # Errors
     /// If x has another width, or the bias another length, than the weight calls for.
     pub fn forward<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
-        Ok(affine(x, self.weight.t(), self.bias(), Threads::Rayon)?)
+        Ok(affine(x, self.weight.operand().t(), self.bias(), Threads::Rayon)?)
     }
 
     /// dx: [N, in], from the x: [N, in] of [`forward`](Linear::forward) and dy: [N, out].
@@ -71,7 +71,7 @@ impl Linear {
     ) -> Result<Array2<f32>, Error> {
         let (x, dy) = (x.into(), dy.into());
         expect("the input of the linear layer", &[dy.nrows(), self.weight.ncols()], x.shape())?;
-        let dx = affine(dy, &self.weight, None, Threads::Rayon)?;
+        let dx = affine(dy, self.weight.operand(), None, Threads::Rayon)?;
         self.backward_parameters(x, dy, grad)?;
         Ok(dx)
     }
@@ -88,7 +88,7 @@ impl Linear {
         grad: &mut Linear,
     ) -> Result<(), Error> {
         let (x, dy) = (x.into(), dy.into());
-        matmul(1.0, dy, &self.weight, 1.0, dx, Threads::Rayon)?;
+        matmul(1.0, dy, &*self.weight, 1.0, dx, Threads::Rayon)?;
         self.backward_parameters(x, dy, grad)
     }
 

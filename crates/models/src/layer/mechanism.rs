@@ -61,6 +61,8 @@ impl Parameters for Mechanism {
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         self.learned.visit_mut(prefix, f);
     }
+
+    fn narrow(&mut self) {}
 }
 
 impl Mechanism {

@@ -50,4 +50,8 @@ impl Parameters for Mixer {
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         self.attention_mut().into_iter().for_each(|attention| attention.visit_mut(prefix, f));
     }
+
+    fn narrow(&mut self) {
+        self.attention_mut().into_iter().for_each(Parameters::narrow);
+    }
 }

@@ -30,6 +30,7 @@ pub mod residual;
 pub mod rms_norm;
 mod shape;
 pub(crate) mod vector;
+mod weight;
 
 pub use activation::Activation;
 pub use attended::{Attended, Memory, Source};
@@ -52,6 +53,7 @@ pub use random::{Random, derive_seed};
 pub use residual::{NormOrder, Residual, add};
 pub use rms_norm::RmsNorm;
 pub(crate) use shape::expect;
+pub use weight::Weight;
 
 use ndarray::{ArcArray2, Array2, ArrayView2};
 

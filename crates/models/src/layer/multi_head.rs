@@ -102,12 +102,12 @@ impl MultiHeadAttention {
         let key_width = key_heads * head_dim;
         match &projection {
             Projection::Fused(qkv) => {
-                expect("the fused projection", &[width + 2 * key_width, qkv.weight.ncols()], qkv.weight.shape())?;
+                expect("the fused projection", &[width + 2 * key_width, qkv.weight.ncols()], &qkv.weight.shape())?;
             }
             Projection::Separate { q, k, v } => {
-                expect("the projection of the queries", &[width, q.weight.ncols()], q.weight.shape())?;
-                expect("the projection of the keys", &[key_width, k.weight.ncols()], k.weight.shape())?;
-                expect("the projection of the values", &[key_width, k.weight.ncols()], v.weight.shape())?;
+                expect("the projection of the queries", &[width, q.weight.ncols()], &q.weight.shape())?;
+                expect("the projection of the keys", &[key_width, k.weight.ncols()], &k.weight.shape())?;
+                expect("the projection of the values", &[key_width, k.weight.ncols()], &v.weight.shape())?;
             }
         }
         for part in projection.parts().into_iter().chain([&output]) {

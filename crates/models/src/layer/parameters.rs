@@ -31,6 +31,9 @@ pub trait Parameters {
     /// The same, with values that can be changed.
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>));
 
+    /// Keeps every matrix in 16 bits whose numbers fit into them exactly, see [`Weight`](super::Weight). Done once, after loading.
+    fn narrow(&mut self);
+
     /// How many numbers there are to train.
     fn parameter_count(&self) -> usize {
         let mut count = 0;
@@ -59,6 +62,8 @@ impl<D: Dimension> Parameters for Array<f32, D> {
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         f(prefix, self.view_mut().into_dyn());
     }
+
+    fn narrow(&mut self) {}
 }
 
 /// Shared until it is changed.
@@ -69,6 +74,10 @@ impl<P: Parameters + Clone> Parameters for Arc<P> {
 
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         Arc::make_mut(self).visit_mut(prefix, f);
+    }
+
+    fn narrow(&mut self) {
+        Arc::make_mut(self).narrow();
     }
 }
 
@@ -81,6 +90,10 @@ impl<P: Parameters> Parameters for Option<P> {
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         self.iter_mut().for_each(|part| part.visit_mut(prefix, f));
     }
+
+    fn narrow(&mut self) {
+        self.iter_mut().for_each(Parameters::narrow);
+    }
 }
 
 /// Part i of a list is named by its number.
@@ -91,6 +104,10 @@ impl<P: Parameters> Parameters for Vec<P> {
 
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         self.iter_mut().enumerate().for_each(|(i, part)| part.visit_mut(&join(prefix, &i.to_string()), f));
+    }
+
+    fn narrow(&mut self) {
+        self.iter_mut().for_each(Parameters::narrow);
     }
 }
 
@@ -113,6 +130,10 @@ macro_rules! parameters {
 
             fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
                 $(self.$field.visit_mut(&$crate::layer::join(prefix, $name), f);)+
+            }
+
+            fn narrow(&mut self) {
+                $($crate::layer::Parameters::narrow(&mut self.$field);)+
             }
         }
     };

@@ -54,6 +54,10 @@ impl Parameters for Projection {
             }
         }
     }
+
+    fn narrow(&mut self) {
+        self.parts_mut().into_iter().for_each(Parameters::narrow);
+    }
 }
 
 /// Some columns of q|k|v and the rows of the layer that make them.
@@ -79,7 +83,7 @@ impl Projection {
             .map(|Cut { part, rows, .. }| {
                 let Linear { weight, bias } = parts[part];
                 let bias = bias.as_ref().map(|bias| bias.slice(s![rows.clone()]));
-                (weight.slice(s![rows, ..]).reversed_axes(), bias)
+                (weight.operand().rows(rows).t(), bias)
             })
             .collect();
         Ok(affine_side_by_side(x, &layers, Threads::Rayon)?)

@@ -67,6 +67,11 @@ impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
         self.norm.visit_mut(&join(prefix, "norm"), f);
         self.layer.visit_mut(prefix, f);
     }
+
+    fn narrow(&mut self) {
+        self.norm.narrow();
+        self.layer.narrow();
+    }
 }
 
 impl<N: Layer, L> Residual<N, L> {

@@ -83,6 +83,12 @@ impl<N: Layer, M: Layer> Parameters for Block<N, M> {
         self.cross.visit_mut(&join(prefix, "cross"), f);
         self.mlp.visit_mut(&join(prefix, "mlp"), f);
     }
+
+    fn narrow(&mut self) {
+        self.attention.narrow();
+        self.cross.narrow();
+        self.mlp.narrow();
+    }
 }
 
 impl<N: Layer, M: Layer> Block<N, M> {

@@ -206,7 +206,7 @@ impl Gpt2 {
         } = config;
         let order = NormOrder::First;
         let small = 1.0 / (2.0 * layers as f32).sqrt();
-        let shrink = |linear: Linear| Linear { weight: linear.weight * small, ..linear };
+        let shrink = |linear: Linear| Linear { weight: (&*linear.weight * small).into(), ..linear };
         let block = |layer| -> Result<_> {
             let mut attention = MultiHeadAttention::fused(width, heads, random)?;
             attention.output = shrink((*attention.output).clone()).into();

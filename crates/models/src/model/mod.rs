@@ -25,6 +25,7 @@ use crate::{Error, Result};
 /// Any of the models.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "a program has one or two, and their layers lie elsewhere")]
 pub enum Model {
     /// GPT-2.
     Gpt2(Gpt2),

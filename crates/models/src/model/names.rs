@@ -30,7 +30,7 @@ impl Names {
         self.transposed.iter().any(|end| theirs.ends_with(end))
     }
 
-    /// Fills all parameters of a model from a checkpoint.
+    /// Fills all parameters of a model from a checkpoint, and keeps them as small as they are there.
     pub fn load(&self, checkpoint: &Checkpoint, model: &mut impl Parameters) -> Result<()> {
         let mut outcome = Ok(());
         model.visit_mut("", &mut |ours, parameter| {
@@ -41,6 +41,7 @@ impl Names {
             let target = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
             outcome = checkpoint.read_into(&name, target);
         });
+        model.narrow();
         outcome
     }
 

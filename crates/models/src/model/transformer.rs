@@ -263,7 +263,7 @@ impl Transformer {
     pub fn new(config: &TransformerConfig, random: &mut Random) -> Result<Self> {
         let &TransformerConfig { width, encoder_layers, decoder_layers, epsilon, .. } = config;
         let deviation = 1.0 / (width.max(1) as f32).sqrt();
-        let mut table = |entries| Embedding { weight: random.normal((entries, width), deviation) };
+        let mut table = |entries| Embedding { weight: random.normal((entries, width), deviation).into() };
         let (source, target) = (table(config.source_vocabulary), table(config.target_vocabulary));
         let head = (!config.tied).then(|| table(config.target_vocabulary));
         let mut stack = |layers, decoder| {

@@ -6,3 +6,4 @@ mod pytorch;
 mod rules;
 #[path = "../support/mod.rs"]
 mod support;
+mod weights;

@@ -18,7 +18,7 @@ pub fn check_gradients<'a>(
 ) {
     for (site, of_heads) in of_heads {
         let (layer, grad) = parts(*site);
-        let products = &layer.output.weight * &grad.output.weight;
+        let products = &*layer.output.weight * &*grad.output.weight;
         let columns = products.axis_chunks_iter(Axis(1), layer.head_dim());
         let sums: Array1<f64> = columns.map(|columns| f64::from(columns.sum())).collect();
         near(format_args!("the heads of {site:?}"), &sums, &of_heads.sum_axis(Axis(0)).mapv(f64::from), 1e-5);
