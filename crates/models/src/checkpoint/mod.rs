@@ -39,6 +39,7 @@ pub(crate) use self::save::save_tensors;
 pub use self::save::{save, save_as, write_whole};
 use self::tensor::Order;
 pub use self::tensor::Tensor;
+use crate::layer::Weight;
 use crate::{Error, Result};
 
 /// An open checkpoint.
@@ -268,15 +269,7 @@ impl Checkpoint {
     /// # Errors
     /// If it is not there, has another shape, or holds no floating-point numbers.
     pub fn array(&self, name: &str, shape: &[usize]) -> Result<ArrayD<f32>> {
-        let tensor = self.tensor(name)?;
-        if tensor.shape() != shape {
-            return Err(Error::Shape {
-                name: tensor.name().to_owned(),
-                expected: shape.to_vec(),
-                got: tensor.shape().to_vec(),
-            });
-        }
-        tensor.to_f32()
+        self.shaped(name, shape)?.to_f32()
     }
 
     /// The numbers of a vector that must have the given length.
@@ -302,12 +295,32 @@ impl Checkpoint {
     /// # Errors
     /// As [`array`](Self::array).
     pub fn read_into(&self, name: &str, target: ArrayViewMutD<f32>) -> Result<()> {
-        let tensor = self.tensor(name)?;
-        let (expected, got) = (target.shape().to_vec(), tensor.shape().to_vec());
-        if expected != got {
-            return Err(Error::Shape { name: tensor.name().to_owned(), expected, got });
+        self.shaped(name, target.shape())?.read_into(target)
+    }
+
+    /// Reads a matrix, or its transposed, into a weight of that shape, which keeps numbers of 16 bits as they are.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub(crate) fn read_weight(&self, name: &str, transposed: bool, weight: &mut Weight) -> Result<()> {
+        let [rows, columns] = weight.shape();
+        let tensor = self.shaped(name, &if transposed { [columns, rows] } else { [rows, columns] })?;
+        if let Some(stored) = tensor.stored_weight(transposed) {
+            *weight = stored;
+            return Ok(());
         }
-        tensor.read_into(target)
+        let values = weight.view_mut().into_dyn();
+        tensor.read_into(if transposed { values.reversed_axes() } else { values })
+    }
+
+    /// A tensor that must have the given shape.
+    fn shaped(&self, name: &str, shape: &[usize]) -> Result<Tensor<'_>> {
+        let tensor = self.tensor(name)?;
+        if tensor.shape() != shape {
+            let (name, expected, got) = (tensor.name().to_owned(), shape.to_vec(), tensor.shape().to_vec());
+            return Err(Error::Shape { name, expected, got });
+        }
+        Ok(tensor)
     }
 
     /// Whether the files hold as many numbers as a model of this configuration has parameters. Asked before the model is

@@ -1,8 +1,11 @@
-use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, Ix4, IxDyn, Zip};
+use foveal::{bf16, f16};
+use half::vec::HalfBitsVecExt;
+use ndarray::{Array2, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Ix4, IxDyn, Zip};
 use rayon::prelude::*;
 
 use super::Dtype;
 use super::dequantise::dequantise;
+use crate::layer::Weight;
 use crate::{Error, Result};
 
 /// One tensor of a checkpoint, still where it is in the file. Reading it costs nothing until
@@ -75,8 +78,47 @@ impl<'a> Tensor<'a> {
         }
         let mut numbers = vec![0.0; self.shape.iter().product()];
         self.convert(&mut numbers)?;
+        self.arrange(&numbers, target);
+        Ok(())
+    }
+
+    /// A matrix, or its transposed, of numbers of 16 bits, as they are; `None` of others.
+    pub(super) fn stored_weight(&self, transposed: bool) -> Option<Weight> {
+        if !matches!(self.dtype, Dtype::BF16 | Dtype::F16) {
+            return None;
+        }
+        let &[rows, columns] = self.shape else { return None };
+        let count = rows * columns;
+        let copy = || {
+            let mut bits = vec![0u16; count];
+            foveal::large_pages(&bits);
+            (bits.par_chunks_mut(TASK), self.bytes.par_chunks(2 * TASK)).into_par_iter().for_each(|(bits, bytes)| {
+                let stored = bytes.as_chunks().0;
+                bits.iter_mut().zip(stored).for_each(|(bits, stored)| *bits = u16::from_le_bytes(*stored));
+            });
+            bits
+        };
+        let shape = if transposed { (columns, rows) } else { (rows, columns) };
+        let bits = if self.order == Order::Same && !transposed {
+            copy()
+        } else {
+            let mut target = Array2::zeros(shape);
+            target.as_slice().into_iter().for_each(foveal::large_pages);
+            let values = target.view_mut().into_dyn();
+            self.arrange(&copy(), if transposed { values.reversed_axes() } else { values });
+            target.into_raw_vec_and_offset().0
+        };
+        let whole = "as many numbers as the shape says";
+        Some(match self.dtype {
+            Dtype::BF16 => Array2::<bf16>::from_shape_vec(shape, bits.reinterpret_into()).expect(whole).into(),
+            _ => Array2::<f16>::from_shape_vec(shape, bits.reinterpret_into()).expect(whole).into(),
+        })
+    }
+
+    /// Puts numbers as they lie in the file where they belong.
+    fn arrange<E: Copy + Send + Sync>(&self, numbers: &[E], mut target: ArrayViewMutD<E>) {
         let shaped = |shape: &[usize]| {
-            ArrayViewD::from_shape(IxDyn(shape), &numbers).expect("opening checked the shape against the bytes")
+            ArrayViewD::from_shape(IxDyn(shape), numbers).expect("opening checked the shape against the bytes")
         };
         match self.order {
             Order::Same => assign(target, shaped(self.shape)),
@@ -100,7 +142,6 @@ impl<'a> Tensor<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     /// All its numbers, as they lie in the file.
@@ -121,7 +162,7 @@ impl<'a> Tensor<'a> {
 }
 
 /// target ⟵ source, by all threads.
-fn assign(mut target: ArrayViewMutD<f32>, source: ArrayViewD<f32>) {
+fn assign<E: Copy + Send + Sync>(mut target: ArrayViewMutD<E>, source: ArrayViewD<E>) {
     Zip::from(&mut target).and(source).par_for_each(|target, &x| *target = x);
 }
 
@@ -146,6 +187,27 @@ mod tests {
             let numbers: Vec<f32> = tensor.to_f32().unwrap().into_iter().collect();
             assert_eq!(numbers, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         }
+    }
+
+    #[test]
+    fn weights_of_16_bits_are_the_same_numbers() {
+        let (shape, other) = ([8usize, TASK / 4 + 1], [8, 0]);
+        let count = shape[0] * shape[1];
+        let brain: Vec<u8> = (0..count).flat_map(|i| bf16::from_f32((i % 251) as f32).to_le_bytes()).collect();
+        let half: Vec<u8> = (0..count).flat_map(|i| f16::from_f32((i % 251) as f32).to_le_bytes()).collect();
+        for (dtype, bytes) in [(Dtype::BF16, &brain), (Dtype::F16, &half)] {
+            for order in [Order::Same, Order::Transposed, Order::Pairs { heads: 2 }] {
+                for (shape, bytes) in [(&shape, &bytes[..]), (&other, &[])] {
+                    let tensor = Tensor { name: "w", shape, dtype, order, bytes };
+                    let numbers = tensor.to_f32().unwrap().into_dimensionality().unwrap();
+                    let (weight, transposed) = (tensor.stored_weight(false).unwrap(), tensor.stored_weight(true).unwrap());
+                    assert!(weight.is_narrow() && transposed.is_narrow());
+                    assert_eq!((&*weight, transposed.t()), (&numbers, numbers.view()), "{dtype}, {order:?}");
+                }
+            }
+        }
+        let wide = Tensor { name: "w", shape: &[1, 1], dtype: Dtype::F32, order: Order::Same, bytes: &[0; 4] };
+        assert!(wide.stored_weight(false).is_none());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::ops::Range;
 use foveal::{
     AdditiveAttention, Attention, Bias, FeatureMap, Forward, Gradients, LinearAttention, Mask, Pattern, Pool, Scratch,
 };
-use ndarray::{Array2, Array4, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4, ArrayViewMutD};
+use ndarray::{Array2, Array4, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4};
 
-use super::{Family, Parameters};
+use super::{Family, Parameters, Room};
 use crate::Error;
 
 /// How the heads of one layer attend. See [`Family`] for the kinds there are.
@@ -58,11 +58,9 @@ impl Parameters for Mechanism {
         self.learned.visit(prefix, f);
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        self.learned.visit_mut(prefix, f);
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.learned.rooms(prefix, f);
     }
-
-    fn narrow(&mut self) {}
 }
 
 impl Mechanism {

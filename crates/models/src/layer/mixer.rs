@@ -1,8 +1,8 @@
 //! The part of a block in which tokens hear of each other.
 
-use ndarray::{ArrayViewD, ArrayViewMutD};
+use ndarray::ArrayViewD;
 
-use super::{Family, MultiHeadAttention, Parameters};
+use super::{Family, MultiHeadAttention, Parameters, Room};
 
 /// Attention of any kind, or a Fourier transform.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,11 +47,7 @@ impl Parameters for Mixer {
         self.attention().into_iter().for_each(|attention| attention.visit(prefix, f));
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        self.attention_mut().into_iter().for_each(|attention| attention.visit_mut(prefix, f));
-    }
-
-    fn narrow(&mut self) {
-        self.attention_mut().into_iter().for_each(Parameters::narrow);
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.attention_mut().into_iter().for_each(|attention| attention.rooms(prefix, f));
     }
 }

@@ -46,7 +46,7 @@ pub use mechanism::{Attending, Mechanism};
 pub use mixer::Mixer;
 pub use mlp::{GatedMlp, Mlp};
 pub use multi_head::MultiHeadAttention;
-pub use parameters::Parameters;
+pub use parameters::{Parameters, Room};
 pub(crate) use parameters::{join, parameters};
 pub use projection::Projection;
 pub use random::{Random, derive_seed};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use ndarray::{Array, ArrayViewD, ArrayViewMutD, Dimension};
 
+use super::Weight;
+
 /// Something with parameters: they have names like those in Hugging Face's files, joined by dots, and always come in the
 /// same order. Gradients are values of the same type, so parameters and their gradients can be zipped:
 ///
@@ -28,11 +30,13 @@ pub trait Parameters {
     /// Calls `f` with the name and the values of every parameter.
     fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>));
 
-    /// The same, with values that can be changed.
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>));
+    /// Calls `f` with the name of every parameter and the room it takes, to be filled.
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>));
 
-    /// Keeps every matrix in 16 bits whose numbers fit into them exactly, see [`Weight`](super::Weight). Done once, after loading.
-    fn narrow(&mut self);
+    /// Calls `f` with the name and the values of every parameter, which can be changed.
+    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
+        self.rooms(prefix, &mut |name, room| f(name, room.into_values()));
+    }
 
     /// How many numbers there are to train.
     fn parameter_count(&self) -> usize {
@@ -53,17 +57,34 @@ pub trait Parameters {
     }
 }
 
+/// Where a parameter is kept.
+#[derive(Debug)]
+pub enum Room<'a> {
+    /// As numbers of 32 bits.
+    Values(ArrayViewMutD<'a, f32>),
+    /// As a file stores them.
+    Weight(&'a mut Weight),
+}
+
+impl<'a> Room<'a> {
+    /// As numbers of 32 bits, which a [`Weight`] becomes by it.
+    pub fn into_values(self) -> ArrayViewMutD<'a, f32> {
+        match self {
+            Room::Values(values) => values,
+            Room::Weight(weight) => weight.view_mut().into_dyn(),
+        }
+    }
+}
+
 /// A single array is its own parameter, named by the prefix.
 impl<D: Dimension> Parameters for Array<f32, D> {
     fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
         f(prefix, self.view().into_dyn());
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        f(prefix, self.view_mut().into_dyn());
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        f(prefix, Room::Values(self.view_mut().into_dyn()));
     }
-
-    fn narrow(&mut self) {}
 }
 
 /// Shared until it is changed.
@@ -72,12 +93,8 @@ impl<P: Parameters + Clone> Parameters for Arc<P> {
         (**self).visit(prefix, f);
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        Arc::make_mut(self).visit_mut(prefix, f);
-    }
-
-    fn narrow(&mut self) {
-        Arc::make_mut(self).narrow();
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        Arc::make_mut(self).rooms(prefix, f);
     }
 }
 
@@ -87,12 +104,8 @@ impl<P: Parameters> Parameters for Option<P> {
         self.iter().for_each(|part| part.visit(prefix, f));
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        self.iter_mut().for_each(|part| part.visit_mut(prefix, f));
-    }
-
-    fn narrow(&mut self) {
-        self.iter_mut().for_each(Parameters::narrow);
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.iter_mut().for_each(|part| part.rooms(prefix, f));
     }
 }
 
@@ -102,12 +115,8 @@ impl<P: Parameters> Parameters for Vec<P> {
         self.iter().enumerate().for_each(|(i, part)| part.visit(&join(prefix, &i.to_string()), f));
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        self.iter_mut().enumerate().for_each(|(i, part)| part.visit_mut(&join(prefix, &i.to_string()), f));
-    }
-
-    fn narrow(&mut self) {
-        self.iter_mut().for_each(Parameters::narrow);
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.iter_mut().enumerate().for_each(|(i, part)| part.rooms(&join(prefix, &i.to_string()), f));
     }
 }
 
@@ -128,13 +137,10 @@ macro_rules! parameters {
                 $(self.$field.visit(&$crate::layer::join(prefix, $name), f);)+
             }
 
-            fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
-                $(self.$field.visit_mut(&$crate::layer::join(prefix, $name), f);)+
+            fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, $crate::layer::Room<'a>)) {
+                $(self.$field.rooms(&$crate::layer::join(prefix, $name), f);)+
             }
 
-            fn narrow(&mut self) {
-                $($crate::layer::Parameters::narrow(&mut self.$field);)+
-            }
         }
     };
 }

@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::linear::project_backward_parameters;
 use super::shape::expect;
-use super::{Linear, Parameters, parameters::join};
+use super::{Linear, Parameters, Room, parameters::join};
 use crate::Error;
 
 /// The weights that make queries, keys and values, as the model's file stores them.
@@ -44,19 +44,15 @@ impl Parameters for Projection {
         }
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
         match self {
-            Projection::Fused(qkv) => qkv.visit_mut(&join(prefix, "qkv_proj"), f),
+            Projection::Fused(qkv) => qkv.rooms(&join(prefix, "qkv_proj"), f),
             Projection::Separate { q, k, v } => {
-                q.visit_mut(&join(prefix, "q_proj"), f);
-                k.visit_mut(&join(prefix, "k_proj"), f);
-                v.visit_mut(&join(prefix, "v_proj"), f);
+                q.rooms(&join(prefix, "q_proj"), f);
+                k.rooms(&join(prefix, "k_proj"), f);
+                v.rooms(&join(prefix, "v_proj"), f);
             }
         }
-    }
-
-    fn narrow(&mut self) {
-        self.parts_mut().into_iter().for_each(Parameters::narrow);
     }
 }
 

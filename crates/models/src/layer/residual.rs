@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
-use super::{Dropout, Layer, Parameters, dropout, parameters::join};
+use super::{Dropout, Layer, Parameters, Room, dropout, parameters::join};
 use crate::Error;
 
 /// Where the norm stands.
@@ -63,14 +63,9 @@ impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
         self.layer.visit(prefix, f);
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
-        self.norm.visit_mut(&join(prefix, "norm"), f);
-        self.layer.visit_mut(prefix, f);
-    }
-
-    fn narrow(&mut self) {
-        self.norm.narrow();
-        self.layer.narrow();
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.norm.rooms(&join(prefix, "norm"), f);
+        self.layer.rooms(prefix, f);
     }
 }
 

@@ -12,7 +12,8 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Layer, Memory, Mixer, MultiHeadAttention, Parameters, Residual, Source, add, dropout, fourier, multi_head, residual,
+    Layer, Memory, Mixer, MultiHeadAttention, Parameters, Residual, Room, Source, add, dropout, fourier, multi_head,
+    residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -78,16 +79,10 @@ impl<N: Layer, M: Layer> Parameters for Block<N, M> {
         self.mlp.visit(&join(prefix, "mlp"), f);
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewMutD<'a, f32>)) {
-        self.attention.visit_mut(&join(prefix, "attention"), f);
-        self.cross.visit_mut(&join(prefix, "cross"), f);
-        self.mlp.visit_mut(&join(prefix, "mlp"), f);
-    }
-
-    fn narrow(&mut self) {
-        self.attention.narrow();
-        self.cross.narrow();
-        self.mlp.narrow();
+    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+        self.attention.rooms(&join(prefix, "attention"), f);
+        self.cross.rooms(&join(prefix, "cross"), f);
+        self.mlp.rooms(&join(prefix, "mlp"), f);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::checkpoint::{Checkpoint, Config, Dtype, save_as};
-use crate::layer::{Activation, Family, Parameters};
+use crate::layer::{Activation, Family, Parameters, Room};
 
 /// How the names of a model's parameters become those of its checkpoint.
 #[derive(Clone, Copy, Debug)]
@@ -30,18 +30,21 @@ impl Names {
         self.transposed.iter().any(|end| theirs.ends_with(end))
     }
 
-    /// Fills all parameters of a model from a checkpoint, and keeps them as small as they are there.
+    /// Fills all parameters of a model from a checkpoint. Weights of 16 bits stay as they are there.
     pub fn load(&self, checkpoint: &Checkpoint, model: &mut impl Parameters) -> Result<()> {
         let mut outcome = Ok(());
-        model.visit_mut("", &mut |ours, parameter| {
+        model.rooms("", &mut |ours, room| {
             if outcome.is_err() {
                 return;
             }
             let name = self.theirs(ours);
-            let target = if self.is_transposed(&name) { parameter.reversed_axes() } else { parameter };
-            outcome = checkpoint.read_into(&name, target);
+            let transposed = self.is_transposed(&name);
+            outcome = match room {
+                Room::Weight(weight) => checkpoint.read_weight(&name, transposed, weight),
+                Room::Values(values) if transposed => checkpoint.read_into(&name, values.reversed_axes()),
+                Room::Values(values) => checkpoint.read_into(&name, values),
+            };
         });
-        model.narrow();
         outcome
     }
 
