@@ -200,7 +200,8 @@ mod tests {
                 for (shape, bytes) in [(&shape, &bytes[..]), (&other, &[])] {
                     let tensor = Tensor { name: "w", shape, dtype, order, bytes };
                     let numbers = tensor.to_f32().unwrap().into_dimensionality().unwrap();
-                    let (weight, transposed) = (tensor.stored_weight(false).unwrap(), tensor.stored_weight(true).unwrap());
+                    let (weight, transposed) =
+                        (tensor.stored_weight(false).unwrap(), tensor.stored_weight(true).unwrap());
                     assert!(weight.is_narrow() && transposed.is_narrow());
                     assert_eq!((&*weight, transposed.t()), (&numbers, numbers.view()), "{dtype}, {order:?}");
                 }

@@ -83,9 +83,8 @@ fn writes_the_same<M: LanguageModel + Trained + Clone>(
         Projection::Separate { q, k, v } => [q, k, v].iter().all(|part| part.weight.is_narrow()),
     };
     let tokens = [3, 1, 4, 1, 5, 9, 2, 6];
-    let rounds: [(Dtype, fn(f32) -> f32); 2] =
-        [(Dtype::BF16, |x| bf16::from_f32(x).to_f32()), (Dtype::F16, |x| f16::from_f32(x).to_f32())];
-    for (dtype, round) in rounds {
+    for dtype in [Dtype::BF16, Dtype::F16] {
+        let round = |x: f32| if dtype == Dtype::BF16 { bf16::from_f32(x).to_f32() } else { f16::from_f32(x).to_f32() };
         let folder = tempfile::tempdir().unwrap();
         save(model, folder.path(), dtype);
         let loaded = load(&Checkpoint::open(folder.path()).unwrap());
