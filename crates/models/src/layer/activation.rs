@@ -18,7 +18,7 @@
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
-use super::parallel::{self, BLOCK, contiguous, standard, values, values_mut};
+use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
 use super::vector::{exp, sigmoid};
 use crate::Error;
@@ -68,12 +68,17 @@ impl Activation {
 
     /// f(x), and f′(x) in the place of x: the two share their exponential, and the way back then has none.
     pub fn forward(self, mut x: Array2<f32>) -> (Array2<f32>, Slopes) {
-        let mut y = Array2::zeros(x.raw_dim());
-        let blocks = values_mut(&mut y).par_chunks_mut(BLOCK).zip(contiguous(&mut x).par_chunks_mut(BLOCK));
-        with_function!(self, both => parallel::for_each(2 * blocks.len() * BLOCK, blocks, |(y, x)| {
+        let (dim, blocks) = (x.dim(), contiguous(&mut x).par_chunks_mut(BLOCK));
+        let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |x, y| {
             foveal::vectorise(
                 #[inline(always)]
-                || y.iter_mut().zip(x).for_each(|(y, x)| (*y, *x) = both(*x)),
+                || {
+                    y.write(x.iter_mut().map(|x| {
+                        let (value, slope) = both(*x);
+                        *x = slope;
+                        value
+                    }));
+                },
             );
         }));
         (y, Slopes(x))
@@ -100,18 +105,17 @@ impl Activation {
         mut up: Array2<f32>,
     ) -> Result<(Array2<f32>, Slopes, Slopes), Error> {
         expect("the gated values", gate.shape(), up.shape())?;
-        let mut y = Array2::zeros(up.raw_dim());
-        let blocks = (values_mut(&mut y).par_chunks_mut(BLOCK))
-            .zip(contiguous(&mut gate).par_chunks_mut(BLOCK))
-            .zip(contiguous(&mut up).par_chunks_mut(BLOCK));
-        with_function!(self, both => parallel::for_each(2 * blocks.len() * BLOCK, blocks, |((y, gate), up)| {
+        let (dim, gates) = (gate.dim(), contiguous(&mut gate).par_chunks_mut(BLOCK));
+        let blocks = gates.zip(contiguous(&mut up).par_chunks_mut(BLOCK));
+        let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |(gate, up), y| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    for ((y, gate), up) in y.iter_mut().zip(gate).zip(up) {
-                        let (value, slope) = both(*gate);
-                        (*y, *gate, *up) = (value * *up, slope * *up, value);
-                    }
+                    y.write(gate.iter_mut().zip(up).map(|(gate, up)| {
+                        let ((value, slope), gated) = (both(*gate), *up);
+                        (*gate, *up) = (slope * gated, value);
+                        value * gated
+                    }));
                 },
             );
         }));
@@ -139,9 +143,15 @@ impl Slopes {
     /// # Errors
     /// If dy is not shaped like x.
     pub fn backward(&self, dy: &Array2<f32>) -> Result<Array2<f32>, Error> {
-        let mut dx = dy.clone();
-        self.apply(&mut dx)?;
-        Ok(dx)
+        expect("the gradient of the activation", self.0.shape(), dy.shape())?;
+        let dy = standard(dy);
+        let blocks = values(&dy).par_chunks(BLOCK).zip(values(&self.0).par_chunks(BLOCK));
+        Ok(parallel::write_new(dy.dim(), BLOCK, blocks, |(dy, slopes), dx| {
+            foveal::vectorise(
+                #[inline(always)]
+                || dx.write(dy.iter().zip(slopes).map(|(dy, slope)| dy * slope)),
+            );
+        }))
     }
 }
 

@@ -16,7 +16,7 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{ArcArray2, Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
 
 use super::activation::Slopes;
 use super::{Activation, Linear, Random, parameters};
@@ -80,10 +80,10 @@ impl Mlp {
     pub fn backward<'d>(
         &self,
         saved: &Saved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut Mlp,
     ) -> Result<Array2<f32>, Error> {
-        let mut dhidden = self.down.backward(&saved.active, dy, &mut grad.down)?;
+        let mut dhidden = self.down.backward(&saved.active, &dy.into(), &mut grad.down)?;
         saved.slopes.apply(&mut dhidden)?;
         self.up.backward(&saved.x, &dhidden, &mut grad.up)
     }
@@ -153,10 +153,10 @@ impl GatedMlp {
     pub fn backward<'d>(
         &self,
         saved: &GatedSaved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut GatedMlp,
     ) -> Result<Array2<f32>, Error> {
-        let mut dup = self.down.backward(&saved.active, dy, &mut grad.down)?;
+        let mut dup = self.down.backward(&saved.active, &dy.into(), &mut grad.down)?;
         let dgate = saved.gate.backward(&dup)?;
         saved.up.apply(&mut dup)?;
         let mut dx = self.up.backward(&saved.x, &dup, &mut grad.up)?;

@@ -3,20 +3,39 @@
 //! Multiplications and additions are separate on purpose: a fused one would be a function call where the processor lacks
 //! it, and so the results are the same on all instruction sets.
 
-/// Partial sums side by side: two vectors of 16, so that one addition need not wait for the last.
-const LANES: usize = 32;
+use std::hint::black_box;
 
-/// Σ f(aᵢ, bᵢ).
+/// Partial sums side by side: the widest vector there is.
+const LANES: usize = 16;
+
+/// Σ f(aᵢ, bᵢ), for several functions at once.
 #[inline(always)]
-pub fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+pub fn sums<const N: usize>(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> [f32; N]) -> [f32; N] {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
+    let mut sums = [[0.0; LANES]; N];
     for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += f(a[lane], b[lane]);
+        let values: [[f32; N]; LANES] = std::array::from_fn(|lane| f(a[lane], b[lane]));
+        for n in 0..N {
+            for lane in 0..LANES {
+                sums[n][lane] += values[lane][n];
+            }
         }
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| f(*a, *b)).sum();
+    let mut rest = [0.0; N];
+    for (a, b) in a_rest.iter().zip(b_rest) {
+        let values = f(*a, *b);
+        for n in 0..N {
+            rest[n] += values[n];
+        }
+    }
+    // Seen together with the loop above, the folding makes the compiler cut the vectors into pairs.
+    let mut sums = black_box(sums);
+    std::array::from_fn(|n| fold(&mut sums[n]) + rest[n])
+}
+
+/// The sum of all lanes.
+#[inline(always)]
+fn fold(sums: &mut [f32; LANES]) -> f32 {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
@@ -24,13 +43,13 @@ pub fn sum2(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
         }
         width /= 2;
     }
-    sums[0] + rest
+    sums[0]
 }
 
 /// Σ f(aᵢ).
 #[inline(always)]
 pub fn sum(a: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    sum2(a, a, |a, _| f(a))
+    sums(a, a, |a, _| [f(a)])[0]
 }
 
 /// Σ aᵢ², in double precision.
@@ -117,7 +136,8 @@ mod tests {
         for n in [0, 1, 31, 32, 33, 100] {
             let x: Vec<f32> = (0..n).map(|i| ((i * 37) % 101) as f32).collect();
             assert_eq!(sum(&x, |x| x), x.iter().sum::<f32>());
-            assert_eq!(sum2(&x, &x, |x, y| x * y), x.iter().map(|x| x * x).sum::<f32>());
+            let both = [x.iter().map(|x| x * x).sum::<f32>(), x.iter().map(|x| 2.0 * x).sum::<f32>()];
+            assert_eq!(sums(&x, &x, |x, y| [x * y, x + y]), both);
             assert_eq!(squares(&x), x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>());
             assert_eq!(max(&x), x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
             for i in 0..n {

@@ -70,7 +70,7 @@ impl MaskedHead {
     ) -> Result<Array2<f32>> {
         let dnormed = tokens.logits_backward(&saved.normed, dlogits, dtokens)?;
         grad.bias += &dlogits.sum_axis(Axis(0));
-        let mut dhidden = self.norm.backward(&saved.norm, &dnormed, &mut grad.norm)?;
+        let mut dhidden = self.norm.backward(&saved.norm, dnormed, &mut grad.norm)?;
         saved.slopes.apply(&mut dhidden)?;
         self.dense.backward(&saved.x, &dhidden, &mut grad.dense)
     }
