@@ -198,9 +198,11 @@ fn gelu(x: f32) -> (f32, f32) {
 fn gelu_tanh(x: f32) -> (f32, f32) {
     /// 2·√(2/π)
     const SCALE: f32 = 1.595_769;
-    const CUBE: f32 = 0.044_715;
-    let s = sigmoid(SCALE * (x + CUBE * x * x * x));
-    (x * s, s + x * s * (1.0 - s) * SCALE * (1.0 + 3.0 * CUBE * x * x))
+    const CUBE: f32 = SCALE * 0.044_715;
+    let square = x * x;
+    let s = sigmoid(x * (SCALE + CUBE * square));
+    let y = x * s;
+    (y, s + y * (1.0 - s) * (SCALE + 3.0 * CUBE * square))
 }
 
 #[inline(always)]
