@@ -207,7 +207,41 @@ impl Attention {
         fwd: &Forward,
         dout: impl Into<ArrayView4<'a, f32>>,
     ) -> Result<Gradients, Error> {
-        Scratch::lend(|scratch| backward::backward(self, q.into(), k.into(), v.into(), fwd, dout.into(), scratch))
+        let qkv = (q.into(), k.into(), v.into());
+        Scratch::lend(|scratch| backward::backward(self, qkv, fwd, dout.into(), scratch))
+    }
+
+    /// [`backward`](Attention::backward) into arrays of the caller's, dq, dk and dv, which it overwrites; returns the gradient
+    /// of the bias. They may have any strides, such as columns of one array that a linear layer has made side by side:
+    ///
+    /// ```
+    /// use foveal::{Attention, Scratch};
+    /// use ndarray::{Array4, Axis, array};
+    ///
+    /// let qkv = array![[[[1., 0.]], [[0., 1.]], [[3., 4.]]]]; // one head each of q, k and v, one token
+    /// let (q, kv) = qkv.view().split_at(Axis(1), 1);
+    /// let (k, v) = kv.split_at(Axis(1), 1);
+    /// let (attention, dout) = (Attention::new(), array![[[[5., 6.]]]]);
+    /// let fwd = attention.forward(q, k, v)?;
+    /// let mut gradients = Array4::ones(qkv.raw_dim());
+    /// let (dq, dkv) = gradients.view_mut().split_at(Axis(1), 1);
+    /// let (dk, dv) = dkv.split_at(Axis(1), 1);
+    /// attention.backward_into((q, k, v), &fwd, &dout, (dq, dk, dv), &mut Scratch::new())?;
+    /// assert_eq!(gradients, array![[[[0., 0.]], [[0., 0.]], [[5., 6.]]]]); // one key has all the weight
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`backward`](Attention::backward); also if the arrays are not shaped like q, k and v. They are then unchanged.
+    pub fn backward_into<'a>(
+        &self,
+        qkv: (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
+        fwd: &Forward,
+        dout: impl Into<ArrayView4<'a, f32>>,
+        gradients: (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
+        scratch: &mut Scratch,
+    ) -> Result<Option<ArrayD<f32>>, Error> {
+        backward::backward_into(self, qkv, fwd, dout.into(), gradients, false, scratch)
     }
 
     /// The output of the newest queries against everything in `cache`, to which their own keys and values have been

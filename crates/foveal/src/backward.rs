@@ -41,17 +41,35 @@ const CHUNK: usize = 4 * KEYS;
 /// block is in use at a time. With longer stretches tiles are packed less often, with shorter ones more of them stays in L2.
 const TASK_VALUES: usize = 440 << 10;
 
+/// The gradients in arrays of their own.
 pub(crate) fn backward(
     attention: &Attention,
-    q: ArrayView4<f32>,
-    k: ArrayView4<f32>,
-    v: ArrayView4<f32>,
+    (q, k, v): (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
     fwd: &Forward,
     dout: ArrayView4<f32>,
     scratch: &mut Scratch,
 ) -> Result<Gradients, Error> {
+    let (mut dq, mut dk, mut dv) = (zeros(q.dim()), zeros(k.dim()), zeros(v.dim()));
+    let targets = (dq.view_mut(), dk.view_mut(), dv.view_mut());
+    let dbias = backward_into(attention, (q, k, v), fwd, dout, targets, true, scratch)?;
+    Ok(Gradients { dq, dk, dv, dbias })
+}
+
+/// The gradients in arrays of the caller's, which may be `zeroed` already; returns that of the bias.
+pub(crate) fn backward_into(
+    attention: &Attention,
+    (q, k, v): (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
+    fwd: &Forward,
+    dout: ArrayView4<f32>,
+    (mut dq, mut dk, mut dv): (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
+    zeroed: bool,
+    scratch: &mut Scratch,
+) -> Result<Option<ArrayD<f32>>, Error> {
     let shape = Shape::of(&q, &k, &v)?;
     attention.check(&shape)?;
+    for (what, x, dx) in [("dq", &q, &dq), ("dk", &k, &dk), ("dv", &v, &dv)] {
+        expect(what, x.shape(), dx.shape())?;
+    }
     expect("the forward output", &shape.out(), fwd.out.shape())?;
     expect("lse", &shape.lse(), fwd.lse.shape())?;
     expect("dout", &shape.out(), dout.shape())?;
@@ -73,7 +91,10 @@ pub(crate) fn backward(
     let inputs = Inputs { q: &q, k: &k, v: &v, dout: &dout, lse: &lse, delta: &delta, scores, group };
 
     let heads = shape.batch * shape.heads;
-    let (mut dq, mut dk, mut dv) = (zeros(q.dim()), zeros(k.dim()), zeros(v.dim()));
+    if !zeroed && shape.flops() == 0.0 {
+        // No task will come by.
+        [&mut dq, &mut dk, &mut dv].into_iter().for_each(|gradient| gradient.fill(0.0));
+    }
     let (dense_dim, entries) = match scores.bias() {
         Kind::Dense(bias) => (bias.dim(), 0),
         Kind::T5(t5) => ((0, 0, 0, 0), t5.bucket.len()),
@@ -88,35 +109,45 @@ pub(crate) fn backward(
     for (units, turn) in waves.flat_map(|units| (0..cut.turns()).map(move |turn| (units.clone(), turn))) {
         for start in (0..shape.queries).step_by(cut.stretch) {
             let rows = start..(start + cut.stretch).min(shape.queries);
+            let heads = units.clone().map(|unit| cut.head(unit, turn)).collect::<Vec<_>>();
+            let tasks = deal(&scores, &heads, &rows, cut.chunks);
+            let once = !zeroed && cut.once(&tasks, heads.len());
+            if !zeroed && !once && turn == 0 && start == 0 {
+                for (unit, turn) in units.clone().flat_map(|unit| (0..cut.turns()).map(move |turn| (unit, turn))) {
+                    let (b, h) = cut.head(unit, turn);
+                    dq.slice_mut(s![b, h, .., ..]).fill(0.0);
+                    dk.slice_mut(s![b, h / group, .., ..]).fill(0.0);
+                    dv.slice_mut(s![b, h / group, .., ..]).fill(0.0);
+                }
+            }
             let targets = Targets {
+                dq: Rows::new(dq.view_mut()),
                 dk: Rows::new(dk.view_mut()),
                 dv: Rows::new(dv.view_mut()),
+                once,
                 dense: Rows::new(dense.view_mut()),
                 table: Rows::new(tables.view_mut()),
             };
-            let (part_rows, dq_rows) = (Rows::new(part.view_mut()), Rows::new(dq.view_mut()));
-            let heads = units.clone().map(|unit| cut.head(unit, turn)).collect::<Vec<_>>();
-            let tasks = deal(&scores, &heads, &rows, cut.chunks);
+            let part_rows = Rows::new(part.view_mut());
             for_each_task(slots, tasks.len(), |slot, task| {
                 let Task { place, chunk, ref tiles } = tasks[task];
                 let (b, h) = heads[place];
                 // SAFETY: these rows of this unit and chunk belong to this task alone, and no other slice of them is held.
                 let dq = unsafe {
                     if cut.in_place {
-                        dq_rows.standard(b, h, rows.clone())
+                        targets.dq.block(b, h, rows.clone())
                     } else {
-                        part_rows.standard(chunk, place, 0..rows.len())
+                        Some(part_rows.standard(chunk, place, 0..rows.len()))
                     }
                 };
                 dispatch(isa, Backward { inputs, targets, chunk, tiles, b, h, rows: rows.clone(), dq, slot });
             });
             if !cut.in_place {
-                join(slots, &heads, &tasks, &part.view(), rows, &inputs, &mut dq, &mut shaw);
+                join(slots, &heads, &tasks, &part.view(), rows, &inputs, targets.dq, &mut shaw);
             }
         }
     }
-    let dbias = bias_gradient(&scores, &shape, dense, &tables, &shaw);
-    Ok(Gradients { dq, dk, dv, dbias })
+    Ok(bias_gradient(&scores, &shape, dense, &tables, &shaw))
 }
 
 /// How a call is cut into tasks.
@@ -172,6 +203,12 @@ impl Cut {
         self.together.0 * self.together.1 * self.shape.group()
     }
 
+    /// Whether these are all tasks that the keys of their heads will ever belong to, and every key belongs to one.
+    fn once(&self, tasks: &[Task], heads: usize) -> bool {
+        let tiles: usize = tasks.iter().map(|task| task.tiles.len()).sum();
+        self.turns() == 1 && self.stretch >= self.shape.queries && tiles == heads * self.shape.keys.div_ceil(KEYS)
+    }
+
     /// The sequence and query head of a unit whose turn it is.
     fn head(&self, unit: usize, turn: usize) -> (usize, usize) {
         let (across, heads) = (self.shape.kv_heads / self.together.1, self.together.1 * self.shape.group());
@@ -224,23 +261,22 @@ fn join(
     part: &ArrayView4<f32>,
     rows: Range<usize>,
     inputs: &Inputs,
-    dq: &mut Array4<f32>,
+    dq: Rows,
     shaw: &mut Array3<f32>,
 ) {
     let (_, _, _, width) = part.dim();
-    let (_, heads, _, dim) = dq.dim();
-    let (dq, shaw) = (Rows::new(dq.view_mut()), Rows::new(shaw.view_mut().insert_axis(Axis(0))));
+    let (_, heads, _, dim) = inputs.q.dim();
+    let shaw = Rows::new(shaw.view_mut().insert_axis(Axis(0)));
     for_each_task(slots, of.len(), |_, place| {
         let (b, h) = of[place];
         let own = tasks.partition_point(|task| task.place < place)..tasks.partition_point(|task| task.place <= place);
         let tasks = &tasks[own];
-        // SAFETY: this head belongs to this task alone, and no other slice of it is held.
-        let out = unsafe { dq.standard(b, h, rows.clone()) };
-        for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+        for (r, i) in rows.clone().enumerate() {
             for (n, task) in tasks.iter().enumerate() {
-                let row = part.slice(s![task.chunk, place, i, ..dim]);
+                let row = part.slice(s![task.chunk, place, r, ..dim]);
                 let row = row.as_slice().expect("made in standard layout");
-                out.iter_mut().zip(row).for_each(|(x, y)| *x = if n == 0 { *y } else { *x + *y });
+                // SAFETY: this head belongs to this task alone.
+                unsafe { dq.update((b, h, i), 0, row, |x, y| if n == 0 { y } else { x + y }) };
             }
         }
         if let Some(table) = inputs.scores.shaw_table(h) {
@@ -252,8 +288,12 @@ fn join(
             }
             let to_dq = product(relative.view(), table);
             let to_table = product(relative.t(), inputs.q.slice(s![b, h, rows.clone(), ..]));
-            out.iter_mut().zip(&to_dq).for_each(|(x, y)| *x += scale * y);
-            // SAFETY: as above.
+            for (i, to_dq) in rows.clone().zip(to_dq.rows()) {
+                let to_dq = to_dq.as_slice().expect("made in standard layout");
+                // SAFETY: as above.
+                unsafe { dq.update((b, h, i), 0, to_dq, |x, y| x + scale * y) };
+            }
+            // SAFETY: as above, and no other slice of it is held.
             let shaw = unsafe { shaw.standard(0, b * heads + h, 0..distances) };
             shaw.iter_mut().zip(&to_table).for_each(|(x, y)| *x = add(*x, scale * y));
         }

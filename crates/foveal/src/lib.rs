@@ -93,6 +93,7 @@ mod shape;
 mod sinusoidal;
 mod textbook;
 mod threads;
+mod unwritten;
 mod vectorise;
 mod weights;
 
@@ -117,5 +118,6 @@ pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};
 pub use textbook::{Sequences, causal_mask, padding_mask, scaled_dot_product_attention};
 pub use threads::Threads;
+pub use unwritten::{Unwritten, write_new};
 pub use vectorise::vectorise;
 pub use weights::Pool;

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use crate::kernel::plan::Plan;
 
-/// Working memory for [`Attention::forward_into`](crate::Attention::forward_into). It grows to what the largest call so far
+/// Working memory for [`Attention::forward_into`](crate::Attention::forward_into) and
+/// [`backward_into`](crate::Attention::backward_into). It grows to what the largest call so far
 /// needed (a few hundred KiB for each thread) and is then reused without allocating.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -19,9 +20,19 @@ impl Scratch {
         Scratch::default()
     }
 
-    /// Lends the calling thread's own scratch, for the calls that bring none. Fresh memory would cost more than small calls
+    /// Lends the calling thread's own scratch, as the calls that bring none do. Fresh memory would cost more than small calls
     /// take: the system hands it out page by page, and zeroed.
-    pub(crate) fn lend<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
+    ///
+    /// ```
+    /// use foveal::{Attention, Scratch};
+    /// use ndarray::{Array3, Array4};
+    ///
+    /// let (x, mut out, mut lse) = (Array4::ones((1, 2, 3, 4)), Array4::zeros((1, 2, 3, 4)), Array3::zeros((1, 2, 3)));
+    /// Scratch::lend(|scratch| Attention::new().forward_into(&x, &x, &x, out.view_mut(), lse.view_mut(), scratch))?;
+    /// assert_eq!(out, x);
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    pub fn lend<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
         thread_local!(static KEPT: Cell<Option<Scratch>> = const { Cell::new(None) });
         // Taken out for the call: should this thread be given another one meanwhile, that one makes its own.
         let mut scratch = KEPT.take().unwrap_or_default();

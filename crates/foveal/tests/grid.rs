@@ -4,7 +4,7 @@
 mod support;
 
 use foveal::{Attention, Isa, Mask, reference};
-use ndarray::{Array4, s};
+use ndarray::{Array4, Axis, concatenate, s};
 use support::{assert_close, dynamic, randn4, widen};
 
 /// Forward and backward of one shape against the f64 reference.
@@ -103,5 +103,13 @@ fn other_layouts() {
         attention.forward_into(view, view, view, out_view, lse_view, &mut foveal::Scratch::new()).unwrap();
         assert_eq!(out.permuted_axes([0, 2, 1, 3]), fwd.out);
         assert_eq!(lse.permuted_axes([0, 2, 1]), fwd.lse);
+        // Gradients as columns of one array.
+        let mut all = Array4::from_elem((b, t, 3 * h, d), f32::NAN);
+        let (dq, dkv) = all.view_mut().permuted_axes([0, 2, 1, 3]).split_at(Axis(1), h);
+        let (dk, dv) = dkv.split_at(Axis(1), h);
+        let qkv = (view, view, view);
+        attention.backward_into(qkv, &fwd, dout_view, (dq, dk, dv), &mut foveal::Scratch::new()).unwrap();
+        let side_by_side = concatenate(Axis(1), &[got.dq.view(), got.dk.view(), got.dv.view()]).unwrap();
+        assert_eq!(all.permuted_axes([0, 2, 1, 3]), side_by_side);
     }
 }

@@ -4,7 +4,9 @@
 
 mod support;
 
-use foveal::{Align, Attention, Bias, BigBird, Direction, Isa, KvCache, Mask, Pattern, Pool, Threads, reference};
+use foveal::{
+    Align, Attention, Bias, BigBird, Direction, Isa, KvCache, Mask, Pattern, Pool, Scratch, Threads, reference,
+};
 use ndarray::{Array2, Array4, s};
 use proptest::prelude::*;
 use support::{Random, assert_close, chance, dynamic, narrow, randn, randn4, widen};
@@ -269,6 +271,17 @@ proptest! {
             assert_close(&format!("{isa} dk"), dynamic(&got.dk), dynamic(&grads.dk), abs, REL);
             assert_close(&format!("{isa} dv"), dynamic(&got.dv), dynamic(&grads.dv), abs, REL);
             prop_assert_eq!(got.dbias.is_some(), grads.dbias.is_some());
+            // Into arrays that lie otherwise, whatever they held.
+            let [mut dq, mut dk, mut dv] = [&q, &k, &v].map(|x| {
+                let (b, h, t, d) = x.dim();
+                Array4::from_elem((b, t, h, d), f32::NAN).permuted_axes([0, 2, 1, 3])
+            });
+            let (views, scratch) = ((dq.view_mut(), dk.view_mut(), dv.view_mut()), &mut Scratch::new());
+            let dbias = attention.backward_into((q.view(), k.view(), v.view()), &fwd, &dout, views, scratch).unwrap();
+            prop_assert_eq!(&dbias, &got.dbias);
+            for (name, got, want) in [("dq", dq, &grads.dq), ("dk", dk, &grads.dk), ("dv", dv, &grads.dv)] {
+                assert_close(&format!("{isa} {name} in another layout"), dynamic(&got), dynamic(want), abs, REL);
+            }
             if let (Some(got), Some(want)) = (&got.dbias, &grads.dbias) {
                 // Slopes and shared tables collect from all rows; slopes multiply by the distance what cancels along a row.
                 let terms = ((b * h * case.queries) as f64).sqrt() * if case.bias == 1 { case.keys as f64 } else { 1.0 };

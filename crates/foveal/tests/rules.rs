@@ -4,7 +4,7 @@
 mod support;
 
 use foveal::{
-    Align, Attention, Bias, Direction, Error, Forward, Isa, KvCache, Mask, Pattern, Pool, Threads, reference,
+    Align, Attention, Bias, Direction, Error, Forward, Isa, KvCache, Mask, Pattern, Pool, Scratch, Threads, reference,
 };
 use ndarray::{Array2, Array3, Array4, concatenate, s};
 use support::{assert_close, chance, dynamic, narrow, randn, randn4, widen};
@@ -242,6 +242,16 @@ fn empty_axes_have_defined_results() {
     // No keys: nothing to see.
     let (q, none) = (randn4(1, [1, 2, 5, 8]), Array4::zeros((1, 2, 0, 8)));
     let fwd = Attention::new().forward(&q, &none, &none).unwrap();
+    let gradients_into = |q: &Array4<f32>, k: &Array4<f32>, fwd: &Forward| {
+        let [mut dq, mut dk, mut dv] = [q, k, k].map(|x| Array4::from_elem(x.raw_dim(), f32::NAN));
+        let (views, scratch) = ((dq.view_mut(), dk.view_mut(), dv.view_mut()), &mut Scratch::new());
+        Attention::new().backward_into((q.view(), k.view(), k.view()), fwd, q, views, scratch).unwrap();
+        assert!(dq.iter().chain(&dk).chain(&dv).all(|x| *x == 0.0));
+    };
+    gradients_into(&q, &none, &fwd);
+    // No queries: nobody sees the keys.
+    let nobody = Attention::new().forward(&none, &q, &q).unwrap();
+    gradients_into(&none, &q, &nobody);
     assert_eq!(fwd, Forward { out: Array4::zeros((1, 2, 5, 8)), lse: Array3::from_elem((1, 2, 5), f32::NEG_INFINITY) });
     // An empty cache.
     let cache = KvCache::new(1, 2, 8, 8);
@@ -272,6 +282,11 @@ fn bad_input_is_an_error() {
     expect(plain.backward(&q, &k, &v, &fwd, &cut(&dout, 2)).map(|_| ()), "dout has shape");
     let short = Forward { out: fwd.out.clone(), lse: Array3::zeros((2, 4, 5)) };
     expect(plain.backward(&q, &k, &v, &short, &dout).map(|_| ()), "lse has shape");
+    let [mut dq, mut dk, mut dv] = [&q, &k, &cut(&v, 2)].map(|x| Array4::ones(x.raw_dim()));
+    let (views, scratch) = ((dq.view_mut(), dk.view_mut(), dv.view_mut()), &mut Scratch::new());
+    let into = plain.backward_into((q.view(), k.view(), v.view()), &fwd, &dout, views, scratch);
+    expect(into.map(|_| ()), "dv has shape [2, 4, 5, 8], expected [2, 4, 6, 8]");
+    assert!(dq.iter().chain(&dk).all(|x| *x == 1.0));
 
     for scale in [f32::NAN, f32::INFINITY] {
         expect(forward(Attention::new().scale(scale)), "scale is");

@@ -31,7 +31,7 @@ use std::ops::Range;
 use ndarray::{ArrayView3, ArrayView4};
 
 use super::gemm::{MAX_ROWS, PANEL};
-use super::gradient::{Group, Keys, Padded, Queries, add_transposed, add_visible, block_of, pack_block, seeing};
+use super::gradient::{Group, Home, Keys, Padded, Queries, add_transposed, add_visible, block_of, pack_block, seeing};
 use super::matrix::{Matrix, Rows};
 use super::rows::{self, Block};
 use super::simd::Simd;
@@ -64,9 +64,13 @@ pub struct Inputs<'a> {
 /// Where the gradients go.
 #[derive(Clone, Copy)]
 pub struct Targets<'a> {
+    /// dQ: [B, H, T, D], for the tasks that collect it alone.
+    pub dq: Rows<'a>,
     /// dK and dV: [B, key heads, S, ·].
     pub dk: Rows<'a>,
     pub dv: Rows<'a>,
+    /// Whether every tile of keys belongs to one task of the whole call: then the old content of dK and dV does not matter.
+    pub once: bool,
     /// A dense bias's gradient.
     pub dense: Rows<'a>,
     /// The gradient of each head's slope or table of distances: [chunks, 1, B·H, entries].
@@ -83,8 +87,8 @@ pub struct Backward<'a, 't> {
     pub b: usize,
     pub h: usize,
     pub rows: Range<usize>,
-    /// dQ of these rows, and behind each row Shaw's gradient.
-    pub dq: &'t mut [f32],
+    /// dQ of these rows, and behind each row Shaw's gradient; without it dQ goes to its target.
+    pub dq: Option<&'t mut [f32]>,
     pub slot: &'t mut Slot,
 }
 
@@ -115,7 +119,7 @@ impl Kernel for RowDots<'_> {
 }
 
 /// The parts of the scratch, for stretches of `n` rows.
-pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize; 15] {
+pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize; 16] {
     let (wide, value_wide) = (dim.next_multiple_of(2 * LINE), value_dim.next_multiple_of(2 * LINE));
     let table = scores.shaw_distances().next_multiple_of(2 * LINE) * dim;
     [
@@ -136,6 +140,7 @@ pub fn parts(scores: &Scores, n: usize, dim: usize, value_dim: usize) -> [usize;
         ROWS * STRIDE + 512,
         ROWS * STRIDE,
         MAX_ROWS * STRIDE,
+        n * dq_width(scores, dim),
     ]
 }
 
@@ -149,7 +154,7 @@ impl Kernel for Backward<'_, '_> {
         let (k, v) = (Matrix::new(inputs.k, b, kv), Matrix::new(inputs.v, b, kv));
         let (dim, value_dim) = (k.cols(), v.cols());
         let Slot { memory, plan } = slot;
-        let [k_cols, v_cols, k_rows, dk, dv, q, dout, q_rows, dout_rows, state, relative, table, p, ds, capped] =
+        let [k_cols, v_cols, k_rows, dk, dv, q, dout, q_rows, dout_rows, state, relative, table, p, ds, capped, own] =
             memory.cut(parts(&scores, n, dim, value_dim));
         let block = Block { b, heads: h..h + 1, rows: rows.clone() };
         let q = rows::gather(inputs.q, &block, q);
@@ -171,7 +176,8 @@ impl Kernel for Backward<'_, '_> {
         let dout_rows = &dout_rows[..n * value_dim.next_multiple_of(PANEL * S::LANES)];
         let finite = OnceCell::new();
         let queries = Queries { b, h, rows: rows.clone(), q, dout, q_rows, dout_rows, relative, lse, delta, finite };
-        let width = dq_width(&scores, dim);
+        let (width, to_target) = (dq_width(&scores, dim), dq.is_none());
+        let dq = dq.unwrap_or(own);
         dq.fill(0.0);
 
         for tile in tiles {
@@ -185,11 +191,11 @@ impl Kernel for Backward<'_, '_> {
                 finite: OnceCell::new(),
                 range: range.clone(),
             };
+            let dk_home = Home { rows: targets.dk, b, h: kv, range, once: targets.once };
+            let dv_home = Home { rows: targets.dv, ..dk_home.clone() };
             // SAFETY: these keys belong to this task alone, and no other slice of their gradients is held.
-            let (dk_out, dv_out) =
-                unsafe { (targets.dk.standard(b, kv, range.clone()), targets.dv.standard(b, kv, range)) };
-            let mut dk = Padded::new::<S>(dk_out, dim, dk);
-            let mut dv = Padded::new::<S>(dv_out, value_dim, dv);
+            let (mut dk, mut dv) =
+                unsafe { (Padded::new::<S>(dk_home, dim, dk), Padded::new::<S>(dv_home, value_dim, dv)) };
             for first in (0..n).step_by(ROWS) {
                 let block = queries.block(first);
                 let dq = &mut dq[first * width..(first + block.len()) * width];
@@ -244,6 +250,12 @@ impl Kernel for Backward<'_, '_> {
             }
             dk.finish();
             dv.finish();
+        }
+        if to_target {
+            for (i, dq) in rows.zip(dq.chunks_exact(width)) {
+                // SAFETY: these rows belong to this task alone.
+                unsafe { targets.dq.write((b, h, i), 0, &dq[..dim]) };
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::backward::{Inputs, KEYS, ROWS, STRIDE, Targets};
 use super::gemm::{Left, Out, PANEL, Right, Store};
-use super::matrix::{Matrix, add};
+use super::matrix::{Matrix, Rows, add};
 use super::plan::{Part, Plan};
 use super::rows::{self, Block};
 use super::simd::Simd;
@@ -95,25 +95,43 @@ pub fn pack_block<S: Simd>(simd: S, m: Matrix, block: &Block, first: usize, scal
     pack::rows(simd, m, block.rows.clone(), scale, &mut dst[first * wide..]);
 }
 
-/// Rows of gradients to add to: where they belong if they are whole vectors wide, else padded, in a buffer.
+/// Rows of gradients to add to: where they belong if they lie there without gaps and are whole vectors wide, else padded, in
+/// a buffer.
 pub struct Padded<'s> {
     rows: &'s mut [f32],
     width: usize,
-    home: Option<(&'s mut [f32], usize)>,
+    dim: usize,
+    home: Option<Home<'s>>,
+}
+
+/// Where gradients belong: these rows of head `h` of sequence `b`.
+#[derive(Clone)]
+pub struct Home<'s> {
+    pub rows: Rows<'s>,
+    pub b: usize,
+    pub h: usize,
+    pub range: Range<usize>,
+    /// Whether nobody has written anything there before, nor will again.
+    pub once: bool,
 }
 
 impl<'s> Padded<'s> {
+    /// # Safety
+    /// Until it is dropped, nobody else may access these rows.
     #[inline(always)]
-    pub fn new<S: Simd>(home: &'s mut [f32], dim: usize, buffer: &'s mut [f32]) -> Self {
+    pub unsafe fn new<S: Simd>(home: Home<'s>, dim: usize, buffer: &'s mut [f32]) -> Self {
         let width = dim.next_multiple_of(S::LANES);
-        if width == dim {
-            return Padded { rows: home, width, home: None };
+        // SAFETY: passed on; the slice is the only one, unless it is given up at once.
+        let in_place = unsafe { home.rows.block(home.b, home.h, home.range.clone()) }.filter(|_| width == dim);
+        if let Some(rows) = in_place {
+            if home.once {
+                rows.fill(0.0);
+            }
+            return Padded { rows, width, dim, home: None };
         }
-        for (from, to) in home.chunks_exact(dim).zip(buffer.chunks_exact_mut(width)) {
-            to[..dim].copy_from_slice(from);
-            to[dim..].fill(0.0);
-        }
-        Padded { rows: buffer, width, home: Some((home, dim)) }
+        let rows = &mut buffer[..home.range.len() * width];
+        rows.fill(0.0);
+        Padded { rows, width, dim, home: Some(home) }
     }
 
     /// The rows from `first` on.
@@ -124,9 +142,15 @@ impl<'s> Padded<'s> {
 
     #[inline(always)]
     pub fn finish(self) {
-        if let Some((home, dim)) = self.home {
-            for (to, from) in home.chunks_exact_mut(dim).zip(self.rows.chunks_exact(self.width)) {
-                to.copy_from_slice(&from[..dim]);
+        let Some(Home { rows, b, h, range, once }) = self.home else { return };
+        for (i, from) in range.zip(self.rows.chunks_exact(self.width)) {
+            // SAFETY: the rows are the caller's alone, as promised to `new`.
+            unsafe {
+                if once {
+                    rows.write((b, h, i), 0, &from[..self.dim]);
+                } else {
+                    rows.update((b, h, i), 0, &from[..self.dim], add);
+                }
             }
         }
     }

@@ -106,28 +106,32 @@ fn widened<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f3
 /// Whether no value is NaN or infinite.
 #[inline(always)]
 pub fn all_finite(values: &[f32]) -> bool {
-    // x·0 is 0 or −0 if x is finite and NaN otherwise; adding zeros vectorises.
-    let mut lanes = [0.0f32; 16];
-    let mut chunks = values.chunks_exact(16);
-    for chunk in &mut chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x * 0.0);
-    }
-    lanes.iter().chain(chunks.remainder()).all(|x| x.is_finite())
+    let mut zeros = [0.0; LINE];
+    add_zeros(&mut zeros, values);
+    zeros.iter().all(|x| x.is_finite())
 }
 
 /// Whether no value of these rows is NaN or infinite.
 #[inline(always)]
 pub fn rows_finite(m: Matrix, range: Range<usize>) -> bool {
+    let (mut zeros, mut others) = ([0.0; LINE], 0.0);
     for i in range {
-        let finite = match m.row(i) {
-            Some(row) => all_finite(row),
-            None => (0..m.cols()).all(|j| m.get(i, j).is_finite()),
-        };
-        if !finite {
-            return false;
+        match m.row(i) {
+            Some(row) => add_zeros(&mut zeros, row),
+            None => (0..m.cols()).for_each(|j| others += m.get(i, j) * 0.0),
         }
     }
-    true
+    zeros.iter().all(|x| x.is_finite()) && others.is_finite()
+}
+
+/// Adds 0·x for all values: 0 or −0 if x is finite and NaN otherwise. Looked at once in the end, it is vector code.
+#[inline(always)]
+fn add_zeros(zeros: &mut [f32; LINE], values: &[f32]) {
+    let (lines, rest) = values.as_chunks::<LINE>();
+    for line in lines {
+        zeros.iter_mut().zip(line).for_each(|(zero, x)| *zero += x * 0.0);
+    }
+    zeros.iter_mut().zip(rest).for_each(|(zero, x)| *zero += x * 0.0);
 }
 
 /// All of `m` as a left operand in groups of `S::ROWS` rows, each of them [columns of m, LANES]: a vector has room for the

@@ -18,7 +18,7 @@
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
-use super::parallel::{self, BLOCK, contiguous, standard, values, values_mut};
+use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
 use super::vector::{exp, sigmoid};
 use crate::Error;
@@ -66,23 +66,22 @@ impl Activation {
         with_function!(self, both => for_each(x, |x| both(x).0));
     }
 
-    /// f(x), leaving x.
-    pub fn forward(self, x: &Array2<f32>) -> Array2<f32> {
-        let mut y = Array2::zeros(x.raw_dim());
-        let x = standard(x);
-        with_function!(self, both => for_each_with(&mut y, values(&x), |_, x| both(x).0));
-        y
-    }
-
-    /// dy ⟵ dy·f′(x), in place: the gradient of x.
-    ///
-    /// # Errors
-    /// If dy is not shaped like x.
-    pub fn backward<'a>(self, x: impl Into<ArrayView2<'a, f32>>, dy: &mut Array2<f32>) -> Result<(), Error> {
-        let x = standard(x);
-        expect("the gradient of the activation", x.shape(), dy.shape())?;
-        with_function!(self, both => for_each_with(dy, values(&x), |dy, x| dy * both(x).1));
-        Ok(())
+    /// f(x), and f′(x) in the place of x: the two share their exponential, and the way back then has none.
+    pub fn forward(self, mut x: Array2<f32>) -> (Array2<f32>, Slopes) {
+        let (dim, blocks) = (x.dim(), contiguous(&mut x).par_chunks_mut(BLOCK));
+        let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |x, y| {
+            foveal::vectorise(
+                #[inline(always)]
+                || {
+                    y.write(x.iter_mut().map(|x| {
+                        let (value, slope) = both(*x);
+                        *x = slope;
+                        value
+                    }));
+                },
+            );
+        }));
+        (y, Slopes(x))
     }
 
     /// up ⟵ f(gate)·up, in place: the middle of a gated MLP.
@@ -96,56 +95,63 @@ impl Activation {
         Ok(())
     }
 
-    /// f(gate)·up, leaving both.
+    /// f(gate)·up, with its slopes in the places of gate and up: f′(gate)·up and f(gate).
     ///
     /// # Errors
     /// If the two are not shaped alike.
-    pub fn gate_forward(self, gate: &Array2<f32>, up: &Array2<f32>) -> Result<Array2<f32>, Error> {
-        expect("the gated values", gate.shape(), up.shape())?;
-        let (gate, up, mut y) = (standard(gate), standard(up), Array2::zeros(up.raw_dim()));
-        let blocks = (values_mut(&mut y).par_chunks_mut(BLOCK))
-            .zip(values(&gate).par_chunks(BLOCK))
-            .zip(values(&up).par_chunks(BLOCK));
-        with_function!(self, both => parallel::for_each(2 * gate.len(), blocks, |((y, gate), up)| {
-            foveal::vectorise(
-                #[inline(always)]
-                || y.iter_mut().zip(gate).zip(up).for_each(|((y, gate), up)| *y = both(*gate).0 * up),
-            );
-        }));
-        Ok(y)
-    }
-
-    /// From the gradient of f(gate)·up, in place, that of `up`; returned, that of `gate`.
-    ///
-    /// # Errors
-    /// If the three are not shaped alike.
-    pub fn gate_backward<'a>(
+    pub fn gate_forward(
         self,
-        gate: impl Into<ArrayView2<'a, f32>>,
-        up: impl Into<ArrayView2<'a, f32>>,
-        dy: &mut Array2<f32>,
-    ) -> Result<Array2<f32>, Error> {
-        let (gate, up) = (standard(gate), standard(up));
+        mut gate: Array2<f32>,
+        mut up: Array2<f32>,
+    ) -> Result<(Array2<f32>, Slopes, Slopes), Error> {
         expect("the gated values", gate.shape(), up.shape())?;
-        expect("the gradient of the gated values", gate.shape(), dy.shape())?;
-        let mut dgate = Array2::zeros(gate.raw_dim());
-        let blocks = (contiguous(dy).par_chunks_mut(BLOCK))
-            .zip(values_mut(&mut dgate).par_chunks_mut(BLOCK))
-            .zip(values(&gate).par_chunks(BLOCK))
-            .zip(values(&up).par_chunks(BLOCK));
-        with_function!(self, both => parallel::for_each(2 * gate.len(), blocks, |(((dy, dgate), gate), up)| {
+        let (dim, gates) = (gate.dim(), contiguous(&mut gate).par_chunks_mut(BLOCK));
+        let blocks = gates.zip(contiguous(&mut up).par_chunks_mut(BLOCK));
+        let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |(gate, up), y| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    for (((dy, dgate), gate), up) in dy.iter_mut().zip(dgate).zip(gate).zip(up) {
-                        let (value, slope) = both(*gate);
-                        *dgate = *dy * *up * slope;
-                        *dy *= value;
-                    }
+                    y.write(gate.iter_mut().zip(up).map(|(gate, up)| {
+                        let ((value, slope), gated) = (both(*gate), *up);
+                        (*gate, *up) = (slope * gated, value);
+                        value * gated
+                    }));
                 },
             );
         }));
-        Ok(dgate)
+        Ok((y, Slopes(gate), Slopes(up)))
+    }
+}
+
+/// What the way back needs: how much each value of the output moves with its input.
+#[derive(Clone, Debug)]
+pub struct Slopes(Array2<f32>);
+
+impl Slopes {
+    /// dy ⟵ dy·f′(x), in place: the gradient of x.
+    ///
+    /// # Errors
+    /// If dy is not shaped like x.
+    pub fn apply(&self, dy: &mut Array2<f32>) -> Result<(), Error> {
+        expect("the gradient of the activation", self.0.shape(), dy.shape())?;
+        for_each_with(dy, values(&self.0), |dy, slope| dy * slope);
+        Ok(())
+    }
+
+    /// dy·f′(x), leaving dy.
+    ///
+    /// # Errors
+    /// If dy is not shaped like x.
+    pub fn backward(&self, dy: &Array2<f32>) -> Result<Array2<f32>, Error> {
+        expect("the gradient of the activation", self.0.shape(), dy.shape())?;
+        let dy = standard(dy);
+        let blocks = values(&dy).par_chunks(BLOCK).zip(values(&self.0).par_chunks(BLOCK));
+        Ok(parallel::write_new(dy.dim(), BLOCK, blocks, |(dy, slopes), dx| {
+            foveal::vectorise(
+                #[inline(always)]
+                || dx.write(dy.iter().zip(slopes).map(|(dy, slope)| dy * slope)),
+            );
+        }))
     }
 }
 
@@ -192,9 +198,11 @@ fn gelu(x: f32) -> (f32, f32) {
 fn gelu_tanh(x: f32) -> (f32, f32) {
     /// 2·√(2/π)
     const SCALE: f32 = 1.595_769;
-    const CUBE: f32 = 0.044_715;
-    let s = sigmoid(SCALE * (x + CUBE * x * x * x));
-    (x * s, s + x * s * (1.0 - s) * SCALE * (1.0 + 3.0 * CUBE * x * x))
+    const CUBE: f32 = SCALE * 0.044_715;
+    let square = x * x;
+    let s = sigmoid(x * (SCALE + CUBE * square));
+    let y = x * s;
+    (y, s + y * (1.0 - s) * (SCALE + 3.0 * CUBE * square))
 }
 
 #[inline(always)]

@@ -91,9 +91,14 @@ impl CrossEntropy {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    let lse = log_sum_exp(logits);
-                    *loss = self.loss(logits, *target, lse);
-                    logits.iter_mut().for_each(|x| *x = (vector::exp(*x - lse) - smoothing) * scale);
+                    // The loss as if the largest were the lse, and then what it is larger.
+                    let max = vector::max(logits);
+                    *loss = self.loss(logits, *target, max);
+                    logits.iter_mut().for_each(|x| *x = vector::exp(*x - max));
+                    let sum = vector::sum(logits, |x| x);
+                    *loss += sum.ln();
+                    let (factor, shift) = (scale / sum, smoothing * scale);
+                    logits.iter_mut().for_each(|x| *x = *x * factor - shift);
                 },
             );
             logits[*target as usize] -= (1.0 - self.label_smoothing) * scale;

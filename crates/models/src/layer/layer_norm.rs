@@ -14,10 +14,10 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{ArcArray2, Array1, Array2, ArrayView2, Axis};
+use ndarray::{ArcArray2, Array1, Array2, ArrayView2, Axis, CowArray, Ix2};
 use rayon::prelude::*;
 
-use super::parallel::{standard, values, values_mut};
+use super::parallel::{contiguous, standard, values, values_mut};
 use super::shape::expect;
 use super::{parallel, parameters, vector};
 use crate::Error;
@@ -73,23 +73,24 @@ impl LayerNorm {
         let bias = self.bias.clone().unwrap_or_else(|| Array1::zeros(dim));
         let (x, weight, bias) = (standard(x), standard(&self.weight), standard(&bias));
         let (weight, bias) = (values(&weight), values(&bias));
-        let (mut y, mut statistics) = (Array2::zeros(x.raw_dim()), Array2::zeros((x.nrows(), 2)));
-        let block = parallel::block(dim);
-        let blocks = (values(&x).par_chunks(block * dim))
-            .zip(values_mut(&mut y).par_chunks_mut(block * dim))
-            .zip(values_mut(&mut statistics).par_chunks_mut(block * 2));
-        parallel::for_each(x.len(), blocks, |((x, y), statistics)| {
+        let (mut statistics, block) = (Array2::zeros((x.nrows(), 2)), parallel::block(dim));
+        let blocks =
+            (values(&x).par_chunks((block * dim).max(1))).zip(values_mut(&mut statistics).par_chunks_mut(block * 2));
+        let y = parallel::write_new(x.dim(), block * dim, blocks, |(x, statistics), y| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    let rows = x.chunks_exact(dim).zip(y.chunks_exact_mut(dim)).zip(statistics.as_chunks_mut().0);
-                    for ((x, y), [mean, scale]) in rows {
-                        *mean = vector::sum(x, |x| x) / dim as f32;
-                        let variance = vector::sum(x, |x| (x - *mean) * (x - *mean)) / dim as f32;
-                        *scale = 1.0 / (variance + self.epsilon).sqrt();
-                        for j in 0..dim {
-                            y[j] = (x[j] - *mean) * *scale * weight[j] + bias[j];
-                        }
+                    for (x, statistics) in x.chunks_exact(dim).zip(statistics.as_chunks_mut().0) {
+                        let mean = vector::sum(x, |x| x) / dim as f32;
+                        let variance = vector::sum(x, |x| (x - mean) * (x - mean)) / dim as f32;
+                        let scale = 1.0 / (variance + self.epsilon).sqrt();
+                        *statistics = [mean, scale];
+                        y.write(
+                            x.iter()
+                                .zip(weight)
+                                .zip(bias)
+                                .map(|((x, weight), bias)| (x - mean) * scale * weight + bias),
+                        );
                     }
                 },
             );
@@ -97,47 +98,45 @@ impl LayerNorm {
         Ok((y, statistics))
     }
 
-    /// dx: [N, D].
+    /// dx: [N, D], in the place of dy where that is given away.
     ///
     /// # Errors
     /// If dy is not shaped like the input.
     pub fn backward<'d>(
         &self,
         saved: &Saved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut LayerNorm,
     ) -> Result<Array2<f32>, Error> {
-        let (x, dy, dim) = (&saved.x, dy.into(), self.weight.len());
-        expect("the gradient of the layer norm's output", &[x.nrows(), dim], dy.shape())?;
-        let (x, dy, weight) = (standard(x), standard(dy), standard(&self.weight));
+        let (x, mut dx, dim) = (&saved.x, dy.into().into_owned(), self.weight.len());
+        expect("the gradient of the layer norm's output", &[x.nrows(), dim], dx.shape())?;
+        let (x, weight) = (standard(x), standard(&self.weight));
         let weight = values(&weight);
         let block = parallel::sum_block(x.nrows(), dim);
-        let mut dx = Array2::zeros(x.raw_dim());
         // dγ and dβ of every block of rows.
         let mut sums = Array2::<f32>::zeros((x.nrows().div_ceil(block), 2 * dim));
         let blocks = (values(&x).par_chunks(block * dim))
-            .zip(values(&dy).par_chunks(block * dim))
+            .zip(contiguous(&mut dx).par_chunks_mut(block * dim))
             .zip(values(&saved.statistics).par_chunks(block * 2))
-            .zip(values_mut(&mut dx).par_chunks_mut(block * dim))
             .zip(values_mut(&mut sums).par_chunks_mut(2 * dim));
-        parallel::for_each(3 * x.len(), blocks, |((((x, dy), statistics), dx), sums)| {
+        parallel::for_each(3 * x.len(), blocks, |(((x, dx), statistics), sums)| {
             let (dweight, dbias) = sums.split_at_mut(dim);
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    let rows = x.chunks_exact(dim).zip(dy.chunks_exact(dim)).zip(dx.chunks_exact_mut(dim));
-                    for (((x, dy), dx), &[mean, scale]) in rows.zip(statistics.as_chunks().0) {
-                        // dx holds g until both means are known.
-                        for j in 0..dim {
-                            let normal = (x[j] - mean) * scale;
-                            dx[j] = dy[j] * weight[j];
-                            dweight[j] += dy[j] * normal;
-                            dbias[j] += dy[j];
+                    let rows = x.chunks_exact(dim).zip(dx.chunks_exact_mut(dim));
+                    for ((x, dx), &[mean, scale]) in rows.zip(statistics.as_chunks().0) {
+                        // dx is dy, then g until both means are known.
+                        let columns = dx.iter_mut().zip(x).zip(weight).zip(dweight.iter_mut()).zip(dbias.iter_mut());
+                        for ((((dx, x), weight), dweight), dbias) in columns {
+                            *dweight += *dx * (x - mean) * scale;
+                            *dbias += *dx;
+                            *dx *= weight;
                         }
-                        let mean_g = vector::sum(dx, |g| g) / dim as f32;
-                        let mean_gx = vector::sum2(dx, x, |g, x| g * (x - mean) * scale) / dim as f32;
-                        for j in 0..dim {
-                            dx[j] = scale * (dx[j] - mean_g - (x[j] - mean) * scale * mean_gx);
+                        let [sum_g, sum_gx] = vector::sums(dx, x, |g, x| [g, g * (x - mean) * scale]);
+                        let (mean_g, mean_gx) = (sum_g / dim as f32, sum_gx / dim as f32);
+                        for (dx, x) in dx.iter_mut().zip(x) {
+                            *dx = scale * (*dx - mean_g - (x - mean) * scale * mean_gx);
                         }
                     }
                 },

@@ -9,7 +9,7 @@ use std::ops::Range;
 use foveal::{
     AdditiveAttention, Attention, Bias, FeatureMap, Forward, Gradients, LinearAttention, Mask, Pattern, Pool, Scratch,
 };
-use ndarray::{Array2, Array4, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4};
+use ndarray::{Array2, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4};
 
 use super::{Family, Parameters, Room};
 use crate::Error;
@@ -122,7 +122,7 @@ impl Attending {
     ) -> Result<(), foveal::Error> {
         let forward = match self {
             Attending::Softmax(attention) => {
-                return attention.forward_into(q, k, v, out, lse, &mut Scratch::new());
+                return Scratch::lend(|scratch| attention.forward_into(q, k, v, out, lse, scratch));
             }
             Attending::Linear(attention) => attention.forward(q, k, v)?,
             Attending::Additive(attention) => attention.forward(q, k, v)?,
@@ -132,25 +132,34 @@ impl Attending {
         Ok(())
     }
 
-    /// The gradients of queries, keys, values, and of what is learned beside them, as `dbias`.
+    /// The gradients of queries, keys and values, which overwrite dq, dk and dv; returns that of what is learned beside them.
     ///
     /// # Errors
     /// As [`forward_into`](Attending::forward_into).
-    pub fn backward<'a>(
+    pub fn backward_into(
         &self,
-        (q, k, v): (ArrayView4<'a, f32>, ArrayView4<'a, f32>, ArrayView4<'a, f32>),
+        (q, k, v): (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
         forward: &Forward,
-        dout: ArrayView4<'a, f32>,
-    ) -> Result<Gradients, foveal::Error> {
-        match self {
-            Attending::Softmax(attention) => attention.backward(q, k, v, forward, dout),
-            Attending::Linear(attention) => attention.backward(q, k, v, forward, dout),
+        dout: ArrayView4<f32>,
+        (mut dq, mut dk, mut dv): (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
+    ) -> Result<Option<ArrayD<f32>>, foveal::Error> {
+        let gradients = match self {
+            Attending::Softmax(attention) => {
+                return Scratch::lend(|scratch| {
+                    attention.backward_into((q, k, v), forward, dout, (dq, dk, dv), scratch)
+                });
+            }
+            Attending::Linear(attention) => attention.backward(q, k, v, forward, dout)?,
             Attending::Additive(attention) => {
                 let gradients = attention.backward(q, k, v, forward, dout)?;
                 let dbias = Some(gradients.dweight.into_dyn());
-                Ok(Gradients { dq: gradients.dq, dk: gradients.dk, dv: gradients.dv, dbias })
+                Gradients { dq: gradients.dq, dk: gradients.dk, dv: gradients.dv, dbias }
             }
-        }
+        };
+        dq.assign(&gradients.dq);
+        dk.assign(&gradients.dk);
+        dv.assign(&gradients.dv);
+        Ok(gradients.dbias)
     }
 
     /// All weights: [B, H, T, S].

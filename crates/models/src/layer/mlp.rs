@@ -16,8 +16,9 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{ArcArray2, Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
 
+use super::activation::Slopes;
 use super::{Activation, Linear, Random, parameters};
 use crate::Error;
 
@@ -39,8 +40,8 @@ parameters!(Mlp { up: "up_proj", down: "down_proj" });
 pub struct Saved {
     /// The input: [N, D].
     pub x: ArcArray2<f32>,
-    /// Before the activation: [N, hidden].
-    pub hidden: Array2<f32>,
+    /// The slopes of the activation: [N, hidden].
+    pub slopes: Slopes,
     /// After the activation: [N, hidden].
     pub active: Array2<f32>,
 }
@@ -67,9 +68,9 @@ impl Mlp {
     /// As [`infer`](Mlp::infer).
     pub fn forward(&self, x: &ArcArray2<f32>) -> Result<(Array2<f32>, Saved), Error> {
         let hidden = self.up.forward(x)?;
-        let active = self.activation.forward(&hidden);
+        let (active, slopes) = self.activation.forward(hidden);
         let y = self.down.forward(&active)?;
-        Ok((y, Saved { x: x.clone(), hidden, active }))
+        Ok((y, Saved { x: x.clone(), slopes, active }))
     }
 
     /// dx: [N, D].
@@ -79,11 +80,11 @@ impl Mlp {
     pub fn backward<'d>(
         &self,
         saved: &Saved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut Mlp,
     ) -> Result<Array2<f32>, Error> {
-        let mut dhidden = self.down.backward(&saved.active, dy, &mut grad.down)?;
-        self.activation.backward(&saved.hidden, &mut dhidden)?;
+        let mut dhidden = self.down.backward(&saved.active, &dy.into(), &mut grad.down)?;
+        saved.slopes.apply(&mut dhidden)?;
         self.up.backward(&saved.x, &dhidden, &mut grad.up)
     }
 }
@@ -108,10 +109,10 @@ parameters!(GatedMlp { gate: "gate_proj", up: "up_proj", down: "down_proj" });
 pub struct GatedSaved {
     /// The input: [N, D].
     pub x: ArcArray2<f32>,
-    /// x·Gᵀ: [N, hidden].
-    pub gate: Array2<f32>,
-    /// x·Uᵀ: [N, hidden].
-    pub up: Array2<f32>,
+    /// How f(gate)·up moves with gate = x·Gᵀ: [N, hidden].
+    pub gate: Slopes,
+    /// How it moves with up = x·Uᵀ: [N, hidden].
+    pub up: Slopes,
     /// f(gate)·up: [N, hidden].
     pub active: Array2<f32>,
 }
@@ -140,7 +141,7 @@ impl GatedMlp {
     /// As [`infer`](GatedMlp::infer).
     pub fn forward(&self, x: &ArcArray2<f32>) -> Result<(Array2<f32>, GatedSaved), Error> {
         let (gate, up) = (self.gate.forward(x)?, self.up.forward(x)?);
-        let active = self.activation.gate_forward(&gate, &up)?;
+        let (active, gate, up) = self.activation.gate_forward(gate, up)?;
         let y = self.down.forward(&active)?;
         Ok((y, GatedSaved { x: x.clone(), gate, up, active }))
     }
@@ -152,11 +153,12 @@ impl GatedMlp {
     pub fn backward<'d>(
         &self,
         saved: &GatedSaved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut GatedMlp,
     ) -> Result<Array2<f32>, Error> {
-        let mut dup = self.down.backward(&saved.active, dy, &mut grad.down)?;
-        let dgate = self.activation.gate_backward(&saved.gate, &saved.up, &mut dup)?;
+        let mut dup = self.down.backward(&saved.active, &dy.into(), &mut grad.down)?;
+        let dgate = saved.gate.backward(&dup)?;
+        saved.up.apply(&mut dup)?;
         let mut dx = self.up.backward(&saved.x, &dup, &mut grad.up)?;
         self.gate.backward_onto(&saved.x, &dgate, &mut dx, &mut grad.gate)?;
         Ok(dx)

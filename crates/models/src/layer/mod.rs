@@ -55,7 +55,7 @@ pub use rms_norm::RmsNorm;
 pub(crate) use shape::expect;
 pub use weight::Weight;
 
-use ndarray::{ArcArray2, Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
 
 use crate::Error;
 
@@ -76,11 +76,11 @@ pub trait Layer: Parameters + Clone + Send + Sync {
     /// As [`infer`](Layer::infer).
     fn forward(&self, x: &ArcArray2<f32>) -> Result<(Array2<f32>, Self::Saved), Error>;
 
-    /// dx: [N, D].
+    /// dx: [N, D]. It may take the place of a dy that is given away.
     ///
     /// # Errors
     /// If dy is not shaped like the output.
-    fn backward(&self, saved: &Self::Saved, dy: ArrayView2<f32>, grad: &mut Self) -> Result<Array2<f32>, Error>;
+    fn backward(&self, saved: &Self::Saved, dy: CowArray<'_, f32, Ix2>, grad: &mut Self) -> Result<Array2<f32>, Error>;
 }
 
 /// Implements [`Layer`] for a type that has these three functions already.
@@ -97,7 +97,12 @@ macro_rules! layer {
                 self.forward(x)
             }
 
-            fn backward(&self, saved: &$saved, dy: ArrayView2<f32>, grad: &mut Self) -> Result<Array2<f32>, Error> {
+            fn backward(
+                &self,
+                saved: &$saved,
+                dy: CowArray<'_, f32, Ix2>,
+                grad: &mut Self,
+            ) -> Result<Array2<f32>, Error> {
                 self.backward(saved, dy, grad)
             }
         }

@@ -25,12 +25,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use foveal::{Attention, Forward, KvCache, Rope, RopeTable};
-use ndarray::parallel::prelude::*;
-use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, Ix4, s};
+use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, ArrayViewMut4, Axis, Ix4, s};
 
 pub use super::attended::{Attended, Gradients, Memory, Saved, Source};
+use super::parallel::values;
 use super::shape::expect;
-use super::{Linear, Mechanism, Projection, Random, parallel, parameters};
+use super::{Linear, Mechanism, Projection, Random, parameters};
 use crate::Error;
 
 /// Queries, keys and values by [`Projection`], attention by the engine, and the output by a linear layer.
@@ -232,28 +232,36 @@ impl MultiHeadAttention {
     ) -> Result<Gradients, Error> {
         let Attended { q, k, v, forward, attending, .. } = &saved.attended;
         let dout = self.output.backward(rows_of(&forward.out), dy, Arc::make_mut(&mut grad.output))?;
-        let dout = self.heads_of(dout, q.dim().0)?;
-        let dgates = gate_gradients(&forward.out, &dout);
-        let mut engine = attending.backward((q.view(), k.view(), v.view()), forward, dout.view())?;
-        let (x, mut dbias) = (saved.input.view(), engine.dbias.take());
+        let (x, b, h, g) = (saved.input.view(), q.dim().0, self.heads, self.key_heads);
+        let dgates = gate_gradients(rows_of(&forward.out), &dout, (b, h));
+        let dout = self.heads_of(dout, b)?;
+        let engine = |dq, dkv: ArrayViewMut4<f32>| {
+            let (dk, dv) = dkv.split_at(Axis(1), g);
+            attending.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), (dq, dk, dv))
+        };
+        // The engine writes where the projections will read: [B, T, heads, Dh] in memory.
+        let columns = |rows: usize, columns: &Range<usize>| self.heads_of(Array2::zeros((rows, columns.len())), b);
+        let (dx, dmemory, mut dbias) = if let Some(memory) = &saved.memory {
+            let (of_q, of_kv) = (self.query_columns(), self.key_columns());
+            let (mut dq, mut dkv) = (columns(x.nrows(), &of_q)?, columns(memory.nrows(), &of_kv)?);
+            let dbias = engine(dq.view_mut(), dkv.view_mut())?;
+            let dx = self.projection.backward(x, &of_q, rows_of(&dq), &mut grad.projection)?;
+            let dmemory = self.projection.backward(memory.view(), &of_kv, rows_of(&dkv), &mut grad.projection)?;
+            (dx, Some(dmemory), dbias)
+        } else {
+            let all = 0..self.projection.width();
+            let mut dqkv = columns(x.nrows(), &all)?;
+            let (dq, dkv) = dqkv.view_mut().split_at(Axis(1), h);
+            let dbias = engine(dq, dkv)?;
+            if let Some(rope) = &self.rope {
+                rope.rotate_back(dqkv.slice_mut(s![.., ..h + g, .., ..]), 0)?;
+            }
+            (self.projection.backward(x, &all, rows_of(&dqkv), &mut grad.projection)?, None, dbias)
+        };
         if let Some(dlearned) = &mut grad.mechanism.learned {
             dbias.take().iter().for_each(|dbias| *dlearned += dbias);
         }
-        if let Some(memory) = &saved.memory {
-            let dq = self.columns_of(&[&engine.dq]);
-            let dkv = self.columns_of(&[&engine.dk, &engine.dv]);
-            let dx = self.projection.backward(x, &self.query_columns(), &dq, &mut grad.projection)?;
-            let columns = self.key_columns();
-            let dmemory = self.projection.backward(memory.view(), &columns, &dkv, &mut grad.projection)?;
-            return Ok(Gradients { dx, dmemory: Some(dmemory), dbias, dgates });
-        }
-        if let Some(rope) = &self.rope {
-            rope.rotate_back(&mut engine.dq, 0)?;
-            rope.rotate_back(&mut engine.dk, 0)?;
-        }
-        let dqkv = self.columns_of(&[&engine.dq, &engine.dk, &engine.dv]);
-        let dx = self.projection.backward(x, &(0..self.projection.width()), &dqkv, &mut grad.projection)?;
-        Ok(Gradients { dx, dmemory: None, dbias, dgates })
+        Ok(Gradients { dx, dmemory, dbias, dgates })
     }
 
     /// The first half of [`infer`](MultiHeadAttention::infer): the heads' outputs, not yet through W_o.
@@ -327,34 +335,30 @@ impl MultiHeadAttention {
         let heads = rows.into_shape_with_order(dim).expect("made in standard layout, with whole heads");
         Ok(heads.permuted_axes([0, 2, 1, 3]))
     }
-
-    /// Gradients [B, heads, T, Dh] side by side: [B·T, all heads·Dh].
-    fn columns_of(&self, parts: &[&Array4<f32>]) -> Array2<f32> {
-        let (b, _, t, dim) = parts[0].dim();
-        let heads = parts.iter().map(|part| part.dim().1).sum::<usize>();
-        let mut all = Array4::zeros((b, t, heads, dim));
-        let (mut first, block) = (0, parallel::block(b * heads * dim));
-        for part in parts {
-            let end = first + part.dim().1;
-            let mut columns = all.slice_mut(s![.., .., first..end, ..]);
-            let blocks = (columns.axis_chunks_iter_mut(Axis(1), block).into_par_iter())
-                .zip(part.axis_chunks_iter(Axis(2), block).into_par_iter());
-            parallel::for_each(part.len(), blocks, |(mut columns, part)| {
-                columns.assign(&part.permuted_axes([0, 2, 1, 3]));
-            });
-            first = end;
-        }
-        all.into_shape_with_order((b * t, heads * dim)).expect("made in standard layout")
-    }
 }
 
-/// The gradient of a factor on each head's output, Σ dout·out over its tokens: [B, H].
-fn gate_gradients(out: &Array4<f32>, dout: &Array4<f32>) -> Array2<f32> {
-    let (b, h, ..) = out.dim();
-    Array2::from_shape_fn((b, h), |(b, h)| {
-        let rows = out.slice(s![b, h, .., ..]).into_outer_iter().zip(dout.slice(s![b, h, .., ..]).into_outer_iter());
-        rows.map(|(out, dout)| out.dot(&dout)).sum()
-    })
+/// The gradient of a factor on each head's output, Σ dout·out over its tokens: [B, H] from [B·T, H·Dh].
+fn gate_gradients(out: ArrayView2<f32>, dout: &Array2<f32>, (b, h): (usize, usize)) -> Array2<f32> {
+    let (width, sequence) = (out.ncols(), out.len() / b.max(1));
+    let (out, dout) = (out.to_slice().expect("rows"), values(dout));
+    let mut dgates = Array2::zeros((b, h));
+    for (n, mut dgates) in dgates.outer_iter_mut().enumerate() {
+        let (out, dout) = (&out[n * sequence..(n + 1) * sequence], &dout[n * sequence..(n + 1) * sequence]);
+        let mut columns = vec![0.0; width];
+        foveal::vectorise(
+            #[inline(always)]
+            || {
+                for (out, dout) in out.chunks_exact(width).zip(dout.chunks_exact(width)) {
+                    columns.iter_mut().zip(out).zip(dout).for_each(|((sum, out), dout)| *sum += out * dout);
+                }
+            },
+        );
+        dgates
+            .iter_mut()
+            .zip(columns.chunks_exact(width / h))
+            .for_each(|(dgate, columns)| *dgate = columns.iter().sum());
+    }
+    dgates
 }
 
 /// Some heads of an array [B, heads, T, Dh], sharing its values.
@@ -362,7 +366,7 @@ fn head_range(all: &ArcArray<f32, Ix4>, range: Range<usize>) -> ArcArray<f32, Ix
     all.clone().slice_move(s![.., range, .., ..])
 }
 
-/// The output of the heads, [B, H, T, Dh] but [B, T, H, Dh] in memory, as rows: [B·T, H·Dh].
+/// Heads [B, H, T, Dh], but [B, T, H, Dh] in memory, as rows: [B·T, H·Dh].
 fn rows_of(out: &Array4<f32>) -> ArrayView2<'_, f32> {
     let (b, h, t, dim) = out.dim();
     out.view().permuted_axes([0, 2, 1, 3]).into_shape_with_order((b * t, h * dim)).expect("[B, T, H, Dh] in memory")

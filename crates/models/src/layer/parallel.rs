@@ -1,5 +1,6 @@
 //! Loops over rows, on as many threads as are worth it.
 
+use foveal::Unwritten;
 use ndarray::{Array2, ArrayBase, ArrayView, CowArray, Data, DataMut, Dimension};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
@@ -22,8 +23,22 @@ pub fn sum_block(rows: usize, width: usize) -> usize {
 
 /// Does all blocks, which hold `values` numbers together.
 pub fn for_each<I: IndexedParallelIterator>(values: usize, blocks: I, work: impl Fn(I::Item) + Send + Sync) {
-    let least = if values < WORTH_WAKING { usize::MAX } else { 1 };
-    blocks.with_min_len(least).for_each(work);
+    blocks.with_min_len(least(values)).for_each(work);
+}
+
+/// A new array [N, D], whose blocks of `block` values are written each beside one of these.
+pub fn write_new<I: IndexedParallelIterator>(
+    dim: (usize, usize),
+    block: usize,
+    beside: I,
+    work: impl Fn(I::Item, &mut Unwritten) + Send + Sync,
+) -> Array2<f32> {
+    foveal::write_new(dim, block, beside.with_min_len(least(dim.0 * dim.1)), work)
+}
+
+/// How many blocks a thread takes at least, where all hold `values` numbers together.
+fn least(values: usize) -> usize {
+    if values < WORTH_WAKING { usize::MAX } else { 1 }
 }
 
 /// The array in standard layout: itself, unless it has unusual strides.

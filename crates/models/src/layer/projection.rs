@@ -90,7 +90,7 @@ impl Projection {
         &self,
         x: ArrayView2<f32>,
         columns: &Range<usize>,
-        dout: &Array2<f32>,
+        dout: ArrayView2<f32>,
         grad: &mut Projection,
     ) -> Result<Array2<f32>, Error> {
         expect("the gradient of q, k and v", &[x.nrows(), columns.len()], dout.shape())?;

@@ -161,12 +161,12 @@ impl<N: Layer, L> Residual<N, L> {
         match self.order {
             NormOrder::First => {
                 let dnormed = f(&self.layer, &saved.layer, dropped(saved.dropout, &dy)?.view(), &mut grad.layer)?;
-                let mut dx = self.norm.backward(&saved.norm, dnormed.view(), &mut grad.norm)?;
+                let mut dx = self.norm.backward(&saved.norm, dnormed.into(), &mut grad.norm)?;
                 add(&mut dx, &dy)?;
                 Ok(dx)
             }
             NormOrder::Last => {
-                let dsum = self.norm.backward(&saved.norm, dy.view(), &mut grad.norm)?;
+                let dsum = self.norm.backward(&saved.norm, dy.into(), &mut grad.norm)?;
                 let mut dx = f(&self.layer, &saved.layer, dropped(saved.dropout, &dsum)?.view(), &mut grad.layer)?;
                 add(&mut dx, &dsum)?;
                 Ok(dx)

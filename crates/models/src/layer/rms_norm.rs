@@ -13,10 +13,10 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use ndarray::{ArcArray2, Array1, Array2, ArrayView2};
+use ndarray::{ArcArray2, Array1, Array2, ArrayView2, CowArray, Ix2};
 use rayon::prelude::*;
 
-use super::parallel::{standard, values, values_mut};
+use super::parallel::{contiguous, standard, values, values_mut};
 use super::shape::expect;
 use super::{parallel, parameters, vector};
 use crate::Error;
@@ -69,20 +69,16 @@ impl RmsNorm {
         expect("the input of the RMS norm", &[x.nrows(), dim], x.shape())?;
         let (x, weight) = (standard(x), standard(&self.weight));
         let weight = values(&weight);
-        let (mut y, mut scales) = (Array2::zeros(x.raw_dim()), Array1::zeros(x.nrows()));
-        let block = parallel::block(dim);
-        let blocks = (values(&x).par_chunks(block * dim))
-            .zip(values_mut(&mut y).par_chunks_mut(block * dim))
-            .zip(values_mut(&mut scales).par_chunks_mut(block));
-        parallel::for_each(x.len(), blocks, |((x, y), scales)| {
+        let (mut scales, block) = (Array1::zeros(x.nrows()), parallel::block(dim));
+        let blocks = values(&x).par_chunks((block * dim).max(1)).zip(values_mut(&mut scales).par_chunks_mut(block));
+        let y = parallel::write_new(x.dim(), block * dim, blocks, |(x, scales), y| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    for ((x, y), scale) in x.chunks_exact(dim).zip(y.chunks_exact_mut(dim)).zip(scales) {
-                        *scale = 1.0 / (vector::sum(x, |x| x * x) / dim as f32 + self.epsilon).sqrt();
-                        for j in 0..dim {
-                            y[j] = x[j] * *scale * weight[j];
-                        }
+                    for (x, scale) in x.chunks_exact(dim).zip(scales) {
+                        let r = 1.0 / (vector::sum(x, |x| x * x) / dim as f32 + self.epsilon).sqrt();
+                        *scale = r;
+                        y.write(x.iter().zip(weight).map(|(x, weight)| x * r * weight));
                     }
                 },
             );
@@ -90,43 +86,42 @@ impl RmsNorm {
         Ok((y, scales))
     }
 
-    /// dx: [N, D].
+    /// dx: [N, D], in the place of dy where that is given away.
     ///
     /// # Errors
     /// If dy is not shaped like the input.
     pub fn backward<'d>(
         &self,
         saved: &Saved,
-        dy: impl Into<ArrayView2<'d, f32>>,
+        dy: impl Into<CowArray<'d, f32, Ix2>>,
         grad: &mut RmsNorm,
     ) -> Result<Array2<f32>, Error> {
-        let (x, dy, dim) = (&saved.x, dy.into(), self.weight.len());
-        expect("the gradient of the RMS norm's output", &[x.nrows(), dim], dy.shape())?;
-        let (x, dy, weight) = (standard(x), standard(dy), standard(&self.weight));
+        let (x, mut dx, dim) = (&saved.x, dy.into().into_owned(), self.weight.len());
+        expect("the gradient of the RMS norm's output", &[x.nrows(), dim], dx.shape())?;
+        let (x, weight) = (standard(x), standard(&self.weight));
         let weight = values(&weight);
         let block = parallel::sum_block(x.nrows(), dim);
-        let mut dx = Array2::zeros(x.raw_dim());
         // dγ of every block of rows.
         let mut sums = Array2::<f32>::zeros((x.nrows().div_ceil(block), dim));
         let blocks = (values(&x).par_chunks(block * dim))
-            .zip(values(&dy).par_chunks(block * dim))
+            .zip(contiguous(&mut dx).par_chunks_mut(block * dim))
             .zip(values(&saved.scale).par_chunks(block))
-            .zip(values_mut(&mut dx).par_chunks_mut(block * dim))
             .zip(values_mut(&mut sums).par_chunks_mut(dim));
-        parallel::for_each(3 * x.len(), blocks, |((((x, dy), scales), dx), dweight)| {
+        parallel::for_each(3 * x.len(), blocks, |(((x, dx), scales), dweight)| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    let rows = x.chunks_exact(dim).zip(dy.chunks_exact(dim)).zip(dx.chunks_exact_mut(dim));
-                    for (((x, dy), dx), &scale) in rows.zip(scales) {
-                        // dx holds g until the mean is known.
-                        for j in 0..dim {
-                            dx[j] = dy[j] * weight[j];
-                            dweight[j] += dy[j] * x[j] * scale;
+                    let rows = x.chunks_exact(dim).zip(dx.chunks_exact_mut(dim));
+                    for ((x, dx), &scale) in rows.zip(scales) {
+                        // dx is dy, then g until the mean is known.
+                        for (((dx, x), weight), dweight) in dx.iter_mut().zip(x).zip(weight).zip(dweight.iter_mut()) {
+                            *dweight += *dx * x * scale;
+                            *dx *= weight;
                         }
-                        let mean = vector::sum2(dx, x, |g, x| g * x * scale) / dim as f32;
-                        for j in 0..dim {
-                            dx[j] = scale * (dx[j] - x[j] * scale * mean);
+                        let [sum] = vector::sums(dx, x, |g, x| [g * x * scale]);
+                        let mean = sum / dim as f32;
+                        for (dx, x) in dx.iter_mut().zip(x) {
+                            *dx = scale * (*dx - x * scale * mean);
                         }
                     }
                 },

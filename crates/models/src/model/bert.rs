@@ -374,7 +374,7 @@ impl Bert {
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
         dropout::at(*dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
-        let dx = self.norm.backward(norm, &dx, &mut grad.norm)?;
+        let dx = self.norm.backward(norm, dx, &mut grad.norm)?;
         self.segments.backward(sentences.segments(), &dx, &mut grad.segments)?;
         self.positions.add_positions_backward(&dx, sentences.batch(), 0, &mut grad.positions)?;
         self.tokens.backward(sentences.tokens(), &dx, &mut grad.tokens)?;

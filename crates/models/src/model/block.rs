@@ -172,7 +172,7 @@ impl<N: Layer, M: Layer> Block<N, M> {
     ) -> Result<Gradients> {
         let dx = self
             .mlp
-            .backward(&saved.mlp, dy, &mut grad.mlp, |layer, saved, dy, grad| layer.backward(saved, dy, grad))?;
+            .backward(&saved.mlp, dy, &mut grad.mlp, |layer, saved, dy, grad| layer.backward(saved, dy.into(), grad))?;
         let (mut dmemory, mut dcross_gates) = (None, None);
         let dx = match (&self.cross, &saved.cross, &mut grad.cross) {
             (Some(cross), Some(saved), Some(grad)) => cross.backward(saved, dx, grad, |layer, saved, dy, grad| {

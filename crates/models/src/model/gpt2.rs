@@ -318,7 +318,7 @@ impl Trained for Gpt2 {
             (Some(head), Some(dhead)) => head.logits_backward(&saved.hidden, dlogits, dhead)?,
             _ => self.tokens.logits_backward(&saved.hidden, dlogits, &mut grad.tokens)?,
         };
-        let dx = self.norm.backward(&saved.norm, &dhidden, &mut grad.norm)?;
+        let dx = self.norm.backward(&saved.norm, dhidden, &mut grad.norm)?;
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Decoder, &mut dgates))?;
         dropout::at(saved.dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;

@@ -381,7 +381,7 @@ impl Trained for Llama {
             (Some(head), Some(dhead)) => head.logits_backward(&saved.hidden, dlogits, dhead)?,
             _ => self.tokens.logits_backward(&saved.hidden, dlogits, &mut grad.tokens)?,
         };
-        let dx = self.norm.backward(&saved.norm, &dhidden, &mut grad.norm)?;
+        let dx = self.norm.backward(&saved.norm, dhidden, &mut grad.norm)?;
         let mut dgates = HeadGradients::default();
         let dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Decoder, &mut dgates))?;
         self.tokens.backward(&saved.tokens, &dx, &mut grad.tokens)?;

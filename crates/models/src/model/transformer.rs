@@ -417,7 +417,7 @@ impl Transformer {
             (Some(head), Some(dhead)) => head.logits_backward(&saved.hidden, dlogits, dhead)?,
             _ => self.target.logits_backward(&saved.hidden, dlogits, &mut grad.target)?,
         };
-        let mut dx = self.decoder_norm.backward(&saved.decoder_norm, &dhidden, &mut grad.decoder_norm)?;
+        let mut dx = self.decoder_norm.backward(&saved.decoder_norm, dhidden, &mut grad.decoder_norm)?;
         let (mut dmemory, mut dgates) = (None, HeadGradients::default());
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
             let gradients = block.backward(saved, dx, &mut grad.decoder[layer])?;
@@ -428,7 +428,7 @@ impl Transformer {
         }
         self.embed_backward(&self.target, &saved.target, dx, dropout::at(saved.dropout, 2), &mut grad.target)?;
         let Some(dmemory) = dmemory else { return Ok(dgates) };
-        let dx = self.encoder_norm.backward(&saved.encoder_norm, &dmemory, &mut grad.encoder_norm)?;
+        let dx = self.encoder_norm.backward(&saved.encoder_norm, dmemory, &mut grad.encoder_norm)?;
         let kind = (Kind::Encoder, &mut dgates);
         let dx = stack::backward(&self.encoder, &saved.encoder, dx, &mut grad.encoder, kind)?;
         self.embed_backward(&self.source, &saved.source, dx, dropout::at(saved.dropout, 0), &mut grad.source)?;

@@ -371,9 +371,9 @@ impl Vit {
         let dclasses = self.classifier()?.backward(&saved.classes, dlogits, &mut dclassifier)?;
         grad.classifier = Some(dclassifier);
         let dx = if self.config.class_token {
-            self.collect_backward(&self.norm.backward(&saved.norm, &dclasses, &mut grad.norm)?)
+            self.collect_backward(&self.norm.backward(&saved.norm, dclasses, &mut grad.norm)?)
         } else {
-            self.norm.backward(&saved.norm, &self.collect_backward(&dclasses), &mut grad.norm)?
+            self.norm.backward(&saved.norm, self.collect_backward(&dclasses), &mut grad.norm)?
         };
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;

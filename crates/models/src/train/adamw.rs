@@ -8,7 +8,7 @@
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use rayon::prelude::*;
 
-use crate::layer::{Parameters, vector};
+use crate::layer::Parameters;
 
 /// ε.
 const EPSILON: f32 = 1e-8;
@@ -69,19 +69,6 @@ impl<M: Parameters + Clone> AdamW<M> {
             );
         });
     }
-}
-
-/// ‖g‖ over all parameters together. Summed in blocks that follow from the shapes, so that threads do not matter.
-pub(super) fn norm<M: Parameters>(grad: &M) -> f64 {
-    let chunks: Vec<&[f32]> = slices(grad).into_iter().flat_map(|tensor| tensor.chunks(TASK)).collect();
-    let square = |chunk: &[f32]| {
-        foveal::vectorise(
-            #[inline(always)]
-            || vector::squares(chunk),
-        )
-    };
-    let sums: Vec<f64> = chunks.into_par_iter().map(square).collect();
-    sums.iter().sum::<f64>().sqrt()
 }
 
 fn decays<M: Parameters>(model: &M) -> Vec<bool> {

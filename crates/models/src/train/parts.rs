@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::{Moment, Plan, Task, adamw};
-use crate::layer::{Loss, Parameters, Random, derive_seed};
+use crate::layer::{Loss, Parameters, Random, derive_seed, vector};
 use crate::{Error, Result};
 
 /// Parts of a batch. It is not the number of threads, which the sums of gradients must not depend on: where there are more
@@ -17,15 +17,21 @@ const PARTS: usize = 2;
 const TASK: usize = 1 << 14;
 
 /// The gradients of every part. After [`Parts::learn`] the first holds the sum of all.
-pub struct Parts<M>(Vec<M>);
+pub struct Parts<M>([M; PARTS]);
 
 impl<M: Parameters + Clone + Send + Sync> Parts<M> {
     pub fn new(model: &M) -> Self {
-        Parts((0..PARTS).map(|_| model.zeros_like()).collect())
+        Parts([model.zeros_like(), model.zeros_like()])
     }
 
-    /// The loss on the batches of a step, and its gradients times their number.
-    pub fn learn<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, step: usize) -> Result<(Loss, &M)> {
+    /// The loss on the batches of a step, its gradients times their number, and the norm of these.
+    pub fn learn<T: Task<Model = M>>(
+        &mut self,
+        task: &T,
+        model: &M,
+        plan: &Plan,
+        step: usize,
+    ) -> Result<(Loss, &M, f64)> {
         let mut all = Loss { mean: 0.0, counted: 0 };
         self.0.par_iter_mut().for_each(|grad| {
             adamw::slices_mut(grad).into_iter().for_each(|numbers| numbers.fill(0.0));
@@ -37,8 +43,8 @@ impl<M: Parameters + Clone + Send + Sync> Parts<M> {
                 all.counted += loss.counted;
             }
         }
-        self.add();
-        Ok((all, &self.0[0]))
+        let norm = self.add();
+        Ok((all, &self.0[0], norm))
     }
 
     fn batch<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, seed: u64) -> Result<Vec<Loss>> {
@@ -54,18 +60,22 @@ impl<M: Parameters + Clone + Send + Sync> Parts<M> {
         losses.collect::<Vec<_>>().into_iter().collect::<Result<_, Error>>()
     }
 
-    /// Adds all gradients to the first.
-    fn add(&mut self) {
-        let [first, others @ ..] = &mut self.0[..] else { return };
-        for other in others {
-            let tensors = adamw::slices_mut(first).into_iter().zip(adamw::slices(other));
-            let tasks: Vec<_> = tensors.flat_map(|(x, y)| x.chunks_mut(TASK).zip(y.chunks(TASK))).collect();
-            tasks.into_par_iter().for_each(|(x, y)| {
-                foveal::vectorise(
-                    #[inline(always)]
-                    || x.iter_mut().zip(y).for_each(|(x, y)| *x += y),
-                );
-            });
-        }
+    /// Adds the second gradient to the first, and gives ‖g‖ over all parameters together. Summed in blocks that follow from
+    /// the shapes, so that threads do not matter.
+    fn add(&mut self) -> f64 {
+        let [first, second] = &mut self.0;
+        let tensors = adamw::slices_mut(first).into_iter().zip(adamw::slices(second));
+        let tasks: Vec<_> = tensors.flat_map(|(x, y)| x.chunks_mut(TASK).zip(y.chunks(TASK))).collect();
+        let add = |(x, y): (&mut [f32], &[f32])| {
+            foveal::vectorise(
+                #[inline(always)]
+                || {
+                    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+                    vector::squares(x)
+                },
+            )
+        };
+        let squares: Vec<f64> = tasks.into_par_iter().map(add).collect();
+        squares.iter().sum::<f64>().sqrt()
     }
 }

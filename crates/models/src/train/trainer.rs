@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::adamw::{self, AdamW, Rates};
+use super::adamw::{AdamW, Rates};
 use super::parts::Parts;
 use super::{Plan, Task, state};
 use crate::layer::Loss;
@@ -124,8 +124,8 @@ impl<'t, T: Task> Trainer<'t, T> {
     pub fn step(&mut self) -> Result<Record> {
         let Trainer { task, plan, model, grads, optimiser, .. } = self;
         let index = self.records.len();
-        let (Loss { mean: loss, counted: tokens }, grad) = grads.learn(*task, model, plan, index)?;
-        let gradient = adamw::norm(grad) / plan.accumulate as f64;
+        let (Loss { mean: loss, counted: tokens }, grad, norm) = grads.learn(*task, model, plan, index)?;
+        let gradient = norm / plan.accumulate as f64;
         let learning_rate = plan.learning_rate(index);
         if !(loss.is_finite() && gradient.is_finite()) {
             return Err(Error::Diverged { step: index + 1, loss, gradient: gradient as f32, learning_rate });

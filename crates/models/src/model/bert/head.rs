@@ -5,6 +5,7 @@
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use crate::Result;
+use crate::layer::activation::Slopes;
 use crate::layer::{Activation, Embedding, LayerNorm, Linear, Random, layer_norm, parameters};
 
 /// Guesses words: logits = norm(f(x·Wᵀ + b))·Eᵀ + c.
@@ -27,8 +28,8 @@ parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
 pub(super) struct Saved {
     /// The input: [N, D].
     x: Array2<f32>,
-    /// Before the activation: [N, D].
-    hidden: Array2<f32>,
+    /// The slopes of the activation: [N, D].
+    slopes: Slopes,
     norm: layer_norm::Saved,
     /// What E scores: [N, D].
     normed: Array2<f32>,
@@ -52,10 +53,11 @@ impl MaskedHead {
     /// The same, with what [`backward`](MaskedHead::backward) needs.
     pub(super) fn forward(&self, x: Array2<f32>, tokens: &Embedding) -> Result<(Array2<f32>, Saved)> {
         let hidden = self.dense.forward(&x)?;
-        let (normed, norm) = self.norm.forward(&self.activation.forward(&hidden).into_shared())?;
+        let (active, slopes) = self.activation.forward(hidden);
+        let (normed, norm) = self.norm.forward(&active.into_shared())?;
         let mut logits = tokens.logits(&normed)?;
         logits += &self.bias;
-        Ok((logits, Saved { x, hidden, norm, normed }))
+        Ok((logits, Saved { x, slopes, norm, normed }))
     }
 
     /// dx: [N, D].
@@ -68,8 +70,8 @@ impl MaskedHead {
     ) -> Result<Array2<f32>> {
         let dnormed = tokens.logits_backward(&saved.normed, dlogits, dtokens)?;
         grad.bias += &dlogits.sum_axis(Axis(0));
-        let mut dhidden = self.norm.backward(&saved.norm, &dnormed, &mut grad.norm)?;
-        self.activation.backward(&saved.hidden, &mut dhidden)?;
+        let mut dhidden = self.norm.backward(&saved.norm, dnormed, &mut grad.norm)?;
+        saved.slopes.apply(&mut dhidden)?;
         self.dense.backward(&saved.x, &dhidden, &mut grad.dense)
     }
 }
