@@ -66,7 +66,10 @@ impl CrossEntropy {
             if self.ignore != Some(*target) {
                 *loss = foveal::vectorise(
                     #[inline(always)]
-                    || self.loss(logits, *target, log_sum_exp(logits)),
+                    || {
+                        let max = vector::max(logits);
+                        self.loss(logits, *target, max) + vector::sum(logits, |x| vector::exp(x - max)).ln()
+                    },
                 );
             }
         });
@@ -91,7 +94,6 @@ impl CrossEntropy {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    // The loss as if the largest were the lse, and then what it is larger.
                     let max = vector::max(logits);
                     *loss = self.loss(logits, *target, max);
                     logits.iter_mut().for_each(|x| *x = vector::exp(*x - max));
@@ -106,14 +108,14 @@ impl CrossEntropy {
         Ok(self.mean(&losses, counted))
     }
 
-    /// ℓ of one row. Both differences are small where the model is sure, so they are taken first.
+    /// ℓ of one row, but for lse − max. Both differences are small where the model is sure, so they are taken first.
     #[inline(always)]
-    fn loss(&self, logits: &[f32], target: u32, lse: f32) -> f32 {
-        let of_target = (1.0 - self.label_smoothing) * (lse - logits[target as usize]);
+    fn loss(&self, logits: &[f32], target: u32, max: f32) -> f32 {
+        let of_target = (1.0 - self.label_smoothing) * (max - logits[target as usize]);
         if self.label_smoothing == 0.0 {
             return of_target;
         }
-        of_target + self.label_smoothing * vector::sum(logits, |x| lse - x) / logits.len() as f32
+        of_target + self.label_smoothing * vector::sum(logits, |x| max - x) / logits.len() as f32
     }
 
     /// Summed in f64 and in order, so that the threads do not matter.

@@ -5,7 +5,7 @@
 //!
 //! Matrices decay, vectors do not: the gain of a norm or a bias has no reason to be small.
 
-use ndarray::{ArrayViewD, ArrayViewMutD};
+use ndarray::ArrayViewMutD;
 use rayon::prelude::*;
 
 use crate::layer::Parameters;
@@ -40,19 +40,19 @@ impl<M: Parameters + Clone> AdamW<M> {
         AdamW { m: model.zeros_like(), v: model.zeros_like(), t: 0 }
     }
 
-    /// One step along `scale` times the gradients.
-    pub fn step(&mut self, model: &mut M, grad: &M, scale: f32, rates: Rates) {
+    /// One step along `scale` times the gradients, which are 0 then: while they are at hand, that costs the least.
+    pub fn step(&mut self, model: &mut M, grad: &mut M, scale: f32, rates: Rates) {
         self.t += 1;
         let (b1, b2) = rates.betas;
         let correct = |beta: f32| (1.0 - f64::from(beta).powf(self.t as f64)) as f32;
         let (rate, root) = (rates.learning_rate / correct(b1), 1.0 / correct(b2).sqrt());
         let decays = decays(model);
-        let tensors =
-            slices_mut(model).into_iter().zip(slices(grad)).zip(slices_mut(&mut self.m)).zip(slices_mut(&mut self.v));
+        let (m, v) = (slices_mut(&mut self.m), slices_mut(&mut self.v));
+        let tensors = slices_mut(model).into_iter().zip(slices_mut(grad)).zip(m).zip(v);
         let mut tasks = Vec::new();
         for ((((p, g), m), v), decay) in tensors.zip(decays) {
             let keep = if decay { 1.0 - rates.learning_rate * rates.weight_decay } else { 1.0 };
-            let chunks = p.chunks_mut(TASK).zip(g.chunks(TASK)).zip(m.chunks_mut(TASK)).zip(v.chunks_mut(TASK));
+            let chunks = p.chunks_mut(TASK).zip(g.chunks_mut(TASK)).zip(m.chunks_mut(TASK)).zip(v.chunks_mut(TASK));
             tasks.extend(chunks.map(|(((p, g), m), v)| (p, g, m, v, keep)));
         }
         tasks.into_par_iter().for_each(|(p, g, m, v, keep)| {
@@ -60,9 +60,9 @@ impl<M: Parameters + Clone> AdamW<M> {
                 #[inline(always)]
                 || {
                     for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
-                        let g = scale * g;
-                        *m = b1 * *m + (1.0 - b1) * g;
-                        *v = b2 * *v + (1.0 - b2) * g * g;
+                        let scaled = scale * std::mem::take(g);
+                        *m = b1 * *m + (1.0 - b1) * scaled;
+                        *v = b2 * *v + (1.0 - b2) * scaled * scaled;
                         *p = *p * keep - rate * *m / (v.sqrt() * root + EPSILON);
                     }
                 },
@@ -78,13 +78,6 @@ fn decays<M: Parameters>(model: &M) -> Vec<bool> {
 }
 
 /// The numbers of every parameter, as they lie in memory.
-pub(super) fn slices<M: Parameters>(model: &M) -> Vec<&[f32]> {
-    let mut slices = Vec::new();
-    model.visit("", &mut |_, parameter: ArrayViewD<f32>| slices.push(parameter.to_slice_memory_order().expect(WHOLE)));
-    slices
-}
-
-/// The same, to be changed.
 pub(super) fn slices_mut<M: Parameters>(model: &mut M) -> Vec<&mut [f32]> {
     let mut slices = Vec::new();
     model.visit_mut("", &mut |_, parameter: ArrayViewMutD<f32>| {

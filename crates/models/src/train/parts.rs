@@ -16,26 +16,25 @@ const PARTS: usize = 2;
 /// Numbers per task of a sum of gradients.
 const TASK: usize = 1 << 14;
 
-/// The gradients of every part. After [`Parts::learn`] the first holds the sum of all.
-pub struct Parts<M>([M; PARTS]);
+/// The gradients of every part. After [`Parts::learn`] the first holds the sum of all, and the second is 0 again.
+pub struct Parts<M> {
+    grads: [M; PARTS],
+    /// Whether all of them are 0.
+    zero: bool,
+}
 
 impl<M: Parameters + Clone + Send + Sync> Parts<M> {
     pub fn new(model: &M) -> Self {
-        Parts([model.zeros_like(), model.zeros_like()])
+        Parts { grads: [model.zeros_like(), model.zeros_like()], zero: true }
     }
 
-    /// The loss on the batches of a step, its gradients times their number, and the norm of these.
-    pub fn learn<T: Task<Model = M>>(
-        &mut self,
-        task: &T,
-        model: &M,
-        plan: &Plan,
-        step: usize,
-    ) -> Result<(Loss, &M, f64)> {
+    /// The loss on the batches of a step, and the norm of its gradients times their number.
+    pub fn learn<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, step: usize) -> Result<(Loss, f64)> {
         let mut all = Loss { mean: 0.0, counted: 0 };
-        self.0.par_iter_mut().for_each(|grad| {
-            adamw::slices_mut(grad).into_iter().for_each(|numbers| numbers.fill(0.0));
-        });
+        if !std::mem::take(&mut self.zero) {
+            // The last step failed, and nobody has spent what it had learned.
+            self.grads.iter_mut().flat_map(adamw::slices_mut).for_each(|numbers| numbers.fill(0.0));
+        }
         for batch in 0..plan.accumulate {
             let seed = derive_seed(plan.seed, &[step as u64, batch as u64]);
             for loss in self.batch(task, model, plan, seed)? {
@@ -43,8 +42,13 @@ impl<M: Parameters + Clone + Send + Sync> Parts<M> {
                 all.counted += loss.counted;
             }
         }
-        let norm = self.add();
-        Ok((all, &self.0[0], norm))
+        Ok((all, self.add()))
+    }
+
+    /// Gives the gradients to an optimiser, which leaves zeros.
+    pub fn spend(&mut self, optimise: impl FnOnce(&mut M)) {
+        optimise(&mut self.grads[0]);
+        self.zero = true;
     }
 
     fn batch<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, seed: u64) -> Result<Vec<Loss>> {
@@ -56,21 +60,24 @@ impl<M: Parameters + Clone + Send + Sync> Parts<M> {
             let moment = Moment { seed, dropout: plan.dropout, label_smoothing: plan.label_smoothing, counted };
             task.learn(model, examples, &moment, grad)
         };
-        let losses = self.0.par_iter_mut().zip(parts).enumerate().with_max_len(1).map(learn);
+        let losses = self.grads.par_iter_mut().zip(parts).enumerate().with_max_len(1).map(learn);
         losses.collect::<Vec<_>>().into_iter().collect::<Result<_, Error>>()
     }
 
     /// Adds the second gradient to the first, and gives ‖g‖ over all parameters together. Summed in blocks that follow from
     /// the shapes, so that threads do not matter.
     fn add(&mut self) -> f64 {
-        let [first, second] = &mut self.0;
-        let tensors = adamw::slices_mut(first).into_iter().zip(adamw::slices(second));
-        let tasks: Vec<_> = tensors.flat_map(|(x, y)| x.chunks_mut(TASK).zip(y.chunks(TASK))).collect();
-        let add = |(x, y): (&mut [f32], &[f32])| {
+        let [first, second] = &mut self.grads;
+        let tensors = adamw::slices_mut(first).into_iter().zip(adamw::slices_mut(second));
+        let tasks: Vec<_> = tensors.flat_map(|(x, y)| x.chunks_mut(TASK).zip(y.chunks_mut(TASK))).collect();
+        let add = |(x, y): (&mut [f32], &mut [f32])| {
             foveal::vectorise(
                 #[inline(always)]
                 || {
-                    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+                    x.iter_mut().zip(y).for_each(|(x, y)| {
+                        *x += *y;
+                        *y = 0.0;
+                    });
                     vector::squares(x)
                 },
             )

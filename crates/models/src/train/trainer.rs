@@ -124,7 +124,7 @@ impl<'t, T: Task> Trainer<'t, T> {
     pub fn step(&mut self) -> Result<Record> {
         let Trainer { task, plan, model, grads, optimiser, .. } = self;
         let index = self.records.len();
-        let (Loss { mean: loss, counted: tokens }, grad, norm) = grads.learn(*task, model, plan, index)?;
+        let (Loss { mean: loss, counted: tokens }, norm) = grads.learn(*task, model, plan, index)?;
         let gradient = norm / plan.accumulate as f64;
         let learning_rate = plan.learning_rate(index);
         if !(loss.is_finite() && gradient.is_finite()) {
@@ -132,7 +132,7 @@ impl<'t, T: Task> Trainer<'t, T> {
         }
         let clip = plan.clip.map_or(1.0, |clip| (f64::from(clip) / (gradient + 1e-6)).min(1.0));
         let rates = Rates { learning_rate, betas: plan.betas, weight_decay: plan.weight_decay };
-        optimiser.step(model, grad, (clip / plan.accumulate as f64) as f32, rates);
+        grads.spend(|grad| optimiser.step(model, grad, (clip / plan.accumulate as f64) as f32, rates));
         let mut record =
             Record { step: index + 1, loss, held_out: None, learning_rate, gradient: gradient as f32, tokens };
         if record.step.is_multiple_of(plan.evaluate_every) || record.step == plan.steps {
