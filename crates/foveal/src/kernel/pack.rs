@@ -73,14 +73,28 @@ pub fn rows<'a, S: Simd, E: Element>(
     let width = PANEL * S::LANES;
     let panel = width * range.len();
     let cols = m.cols();
+    let (whole, factor) = (cols / width, simd.splat(scale));
     for (n, i) in range.enumerate() {
         let row = m.row(i);
         ask_for(simd, m, i + AHEAD);
-        for (p, first) in (0..cols).step_by(width).enumerate() {
-            let dst = &mut dst[p * panel + n * width..][..width];
+        if let Some(row) = row {
+            assert!(whole == 0 || (whole - 1) * panel + (n + 1) * width <= dst.len());
+            for p in 0..whole {
+                // SAFETY: the assert bounds what is written, the length of the row what is read.
+                unsafe {
+                    let (from, to) = (row.as_ptr().add(p * width), dst.as_mut_ptr().add(p * panel + n * width));
+                    for first in (0..width).step_by(S::LANES) {
+                        simd.store(to.add(first), simd.mul(factor, E::load(simd, from.add(first))));
+                    }
+                }
+            }
+        }
+        let done = if row.is_some() { whole * width } else { 0 };
+        for first in (done..cols).step_by(width) {
+            let dst = &mut dst[first / width * panel + n * width..][..width];
             let count = (cols - first).min(width);
             match row {
-                Some(row) => widened(simd, &row[first..first + count], scale, dst),
+                Some(row) => scaled(simd, &row[first..], scale, &mut dst[..count]),
                 None => dst[..count].iter_mut().enumerate().for_each(|(j, x)| *x = scale * m.get(i, first + j)),
             }
             dst[count..].fill(0.0);
@@ -91,8 +105,8 @@ pub fn rows<'a, S: Simd, E: Element>(
 
 /// dst ⟵ scale·values.
 #[inline(always)]
-fn widened<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f32]) {
-    let (dst, whole) = (&mut dst[..values.len()], values.len() - values.len() % S::LANES);
+fn scaled<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f32]) {
+    let (values, whole) = (&values[..dst.len()], dst.len() - dst.len() % S::LANES);
     for first in (0..whole).step_by(S::LANES) {
         // SAFETY: both have LANES values from `first` on.
         unsafe {
