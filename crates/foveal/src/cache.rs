@@ -77,21 +77,16 @@ impl KvCache {
         expect("the new keys", &[batch, heads, new, dim], k.shape())?;
         expect("the new values", &[batch, heads, new, self.v.dim().3], v.shape())?;
         let len = self.len + new;
+        // Who does not work on a thread of a pool may not want one.
+        let shared = k.len() + v.len() >= SHARED && rayon::current_thread_index().is_some();
         if len > capacity {
             // Doubling makes the copying cost of n appends O(n) in all.
             let capacity = len.max(2 * capacity);
-            self.k = grown(self.k(), capacity);
-            self.v = grown(self.v(), capacity);
+            (self.k, self.v) = both(shared, || grown(self.k(), capacity), || grown(self.v(), capacity));
         }
         let mut new_k = self.k.slice_mut(s![.., .., self.len..len, ..]);
         let mut new_v = self.v.slice_mut(s![.., .., self.len..len, ..]);
-        // Who does not work on a thread of a pool may not want one.
-        if k.len() + v.len() >= SHARED && rayon::current_thread_index().is_some() {
-            rayon::join(|| new_k.assign(&k), || new_v.assign(&v));
-        } else {
-            new_k.assign(&k);
-            new_v.assign(&v);
-        }
+        both(shared, || new_k.assign(&k), || new_v.assign(&v));
         self.len = len;
         Ok(())
     }
@@ -113,6 +108,11 @@ impl KvCache {
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
+}
+
+/// One after the other, or side by side.
+fn both<K: Send, V: Send>(shared: bool, keys: impl FnOnce() -> K + Send, values: impl FnOnce() -> V + Send) -> (K, V) {
+    if shared { rayon::join(keys, values) } else { (keys(), values()) }
 }
 
 /// Room for tokens, which will be read again with each one that comes.
