@@ -39,7 +39,10 @@ pub(crate) fn forward(
     expect("lse", &shape.lse(), lse.shape())?;
     attention.check(&shape)?;
     let call = Call { q, k, v, shape, scores: Scores::new(attention, &shape), isa: Isa::resolve(attention.isa)? };
-    let threads = attention.threads.count(shape.flops());
+    let threads = match call.is_thin() {
+        true => attention.threads.count_reading(shape.read()),
+        false => attention.threads.count(shape.flops()),
+    };
     let parts = shape.keys.div_ceil(SPLIT);
     if !call.is_thin() {
         call.by_rows(threads, scratch, out, lse);

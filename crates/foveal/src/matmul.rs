@@ -29,8 +29,6 @@ use crate::{Error, Operand};
 const THIN: usize = 32;
 /// Terms of a sum from which adding up the lanes of a vector at its end does not matter; for more than a few rows.
 const LONG: usize = 256;
-/// What reading one value of B from memory takes, as floating-point operations in the same time.
-const FLOPS_PER_VALUE: f64 = 50.0;
 /// Columns of a task of a thin product come in multiples of these: whole vectors of every instruction set, so that the
 /// same columns fall into the last, partial vector however the columns are shared out.
 const COLUMNS: usize = 64;
@@ -145,7 +143,7 @@ pub fn affine_side_by_side<'a>(
     let mut first = 0;
     for (b, of_layer) in layers {
         if let Some(of_layer) = of_layer {
-            bias[first..].iter_mut().zip(of_layer).for_each(|(to, from)| *to = *from);
+            of_layer.assign_to(&mut bias[first..first + of_layer.len()]);
         }
         first += b.dim().1;
     }
@@ -232,8 +230,9 @@ fn streamed_product<E: Element>(
 ) -> Result<(), Error> {
     let isa = Isa::resolve(None)?;
     let ((m, k), n) = (a.dim(), c.dim().1);
-    let a: Vec<f32> = a.iter().copied().collect();
-    let threads = threads.count(FLOPS_PER_VALUE * k as f64 * n as f64);
+    let a = a.as_standard_layout();
+    let a = a.as_slice().expect("in standard layout");
+    let threads = threads.count_reading(k as f64 * n as f64);
     // They follow from the shape alone, and so do the sums.
     let stretch = (STRETCH / n).next_multiple_of(thin::DEPTH).max(thin::DEPTH);
     let stretches: Vec<Range<usize>> = blocks(k, stretch).collect();
@@ -244,7 +243,7 @@ fn streamed_product<E: Element>(
         for_each_task(slots, stretches.len(), |(), task| {
             // SAFETY: this part is written by this task alone, and not read before all are done.
             let out = unsafe { parts.write(task) };
-            dispatch(isa, Thin { a: &a, k, b, terms: stretches[task].clone(), columns: 0..n, out });
+            dispatch(isa, Thin { a, k, b, terms: stretches[task].clone(), columns: 0..n, out });
         });
         let (sum, others) = sums.split_at_mut(m * n);
         for other in others.chunks_exact(m * n) {
@@ -279,8 +278,9 @@ fn thin_product<E: Element>(
 ) -> Result<(), Error> {
     let isa = Isa::resolve(None)?;
     let ((m, k), n) = (a.dim(), c.dim().1);
-    let a: Vec<f32> = a.iter().copied().collect();
-    let threads = threads.count(FLOPS_PER_VALUE * k as f64 * n as f64);
+    let a = a.as_standard_layout();
+    let a = a.as_slice().expect("in standard layout");
+    let threads = threads.count_reading(k as f64 * n as f64);
     let (by_thread, by_task) = (n.div_ceil(threads), n.div_ceil(TASKS * threads));
     let width = match b {
         _ if threads == 1 => n,
@@ -294,7 +294,7 @@ fn thin_product<E: Element>(
     for_each_task(&mut slots, tasks, |slot, task| {
         let columns = task * width..((task + 1) * width).min(n);
         let out = &mut slot[..m * columns.len()];
-        dispatch(isa, Thin { a: &a, k, b, terms: 0..k, columns: columns.clone(), out: &mut *out });
+        dispatch(isa, Thin { a, k, b, terms: 0..k, columns: columns.clone(), out: &mut *out });
         for (i, row) in out.chunks_exact(columns.len()).enumerate() {
             // SAFETY: these columns belong to this task alone.
             unsafe {

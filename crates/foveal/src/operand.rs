@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use crate::kernel::element::Element;
 
-/// The matrix of a linear layer as it is stored: in 32 bits, or in 16, as most checkpoints are.
+/// The matrix of a linear layer as it is stored: in 32 bits, in 16, as most checkpoints are, or in 8.
 ///
 /// Numbers are widened on their way into registers, which is exact: the result is that of the f32 matrix, to the bit. But half
 /// as much is read from memory, which is what a product with a few rows waits for.
@@ -31,6 +31,8 @@ pub enum Operand<'a> {
     Bf16(ArrayView2<'a, bf16>),
     /// IEEE's half precision.
     F16(ArrayView2<'a, f16>),
+    /// Integers of 8 bits, such as the codes of a quantised matrix.
+    I8(ArrayView2<'a, i8>),
 }
 
 /// `$work` with `$view` bound to the view inside, whatever its numbers are.
@@ -40,6 +42,7 @@ macro_rules! with_view {
             $crate::Operand::F32($view) => $work,
             $crate::Operand::Bf16($view) => $work,
             $crate::Operand::F16($view) => $work,
+            $crate::Operand::I8($view) => $work,
         }
     };
 }
@@ -58,6 +61,7 @@ impl<'a> Operand<'a> {
             Operand::F32(view) => view.reversed_axes().into(),
             Operand::Bf16(view) => view.reversed_axes().into(),
             Operand::F16(view) => view.reversed_axes().into(),
+            Operand::I8(view) => view.reversed_axes().into(),
         }
     }
 
@@ -94,4 +98,4 @@ macro_rules! from_arrays {
         )+
     };
 }
-from_arrays!(f32 => F32, bf16 => Bf16, f16 => F16);
+from_arrays!(f32 => F32, bf16 => Bf16, f16 => F16, i8 => I8);

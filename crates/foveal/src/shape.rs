@@ -58,6 +58,11 @@ impl Shape {
             .product()
     }
 
+    /// Numbers of all keys and values.
+    pub fn read(&self) -> f64 {
+        [self.batch, self.kv_heads, self.keys, self.dim + self.value_dim].iter().map(|x| *x as f64).product()
+    }
+
     /// Shape of the output.
     pub fn out(&self) -> [usize; 4] {
         [self.batch, self.heads, self.queries, self.value_dim]

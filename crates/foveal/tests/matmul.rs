@@ -150,9 +150,9 @@ fn layers_side_by_side() {
     assert!(matches!(misfit, Err(Error::Shape { .. })));
 }
 
-/// Stored in 16 bits, the numbers are the same, and so is every sum of products of them.
+/// Stored in fewer bits, the numbers are the same, and so is every sum of products of them.
 #[test]
-fn stored_in_16_bits() {
+fn stored_in_fewer_bits() {
     let sizes = [0, 1, 3, 5, 17, 65];
     let shapes = sizes.iter().flat_map(|m| sizes.map(|k| sizes.map(|n| (*m, k, n)))).flatten();
     // Thin, in stretches and in columns; large, by rows and by columns; few columns.
@@ -162,7 +162,10 @@ fn stored_in_16_bits() {
             let (a, b, bias) = (room((m, k), Layout::Rows, 1), room((k, n), layout, 2), room((1, n), Layout::Rows, 3));
             let (brain, half) = (b.mapv(bf16::from_f32), b.mapv(f16::from_f32));
             let (brain_wide, half_wide) = (brain.mapv(bf16::to_f32), half.mapv(f16::to_f32));
-            let cases: [(Operand, _); 2] = [
+            let codes = b.mapv(|x| (x * 60.0) as i8);
+            let codes_wide = codes.mapv(f32::from);
+            let cases: [(Operand, _); 3] = [
+                (view(&codes, layout).into(), view(&codes_wide, layout)),
                 (view(&brain, layout).into(), view(&brain_wide, layout)),
                 (view(&half, layout).into(), view(&half_wide, layout)),
             ];
@@ -183,9 +186,9 @@ fn stored_in_16_bits() {
     assert_eq!(affine(&x, rows, None, Threads::Rayon).unwrap(), expected);
 }
 
-/// Every value of 16 bits, in vectors and after the last whole one, is widened to what it stands for.
+/// Every value of 16 and of 8 bits, in vectors and after the last whole one, is widened to what it stands for.
 #[test]
-fn every_value_of_16_bits() {
+fn every_value_of_fewer_bits() {
     let one = Array2::<f32>::ones((1, 1));
     let bits = Array2::from_shape_vec((1, 65_536), (0..=u16::MAX).collect()).unwrap();
     for count in [65_536, 65_535, 4] {
@@ -196,6 +199,8 @@ fn every_value_of_16_bits() {
         let same = |x: f32, y: f32| x == y || (x.is_nan() && y.is_nan());
         assert!(from_brain.iter().zip(&brain).all(|(x, y)| same(*x, y.to_f32())));
         assert!(from_half.iter().zip(&half).all(|(x, y)| same(*x, y.to_f32())));
+        let codes = bits.mapv(|bits| bits as i8);
+        assert_eq!(affine(&one, &codes, None, Threads::Rayon).unwrap(), codes.mapv(f32::from));
     }
 }
 
@@ -253,7 +258,7 @@ fn on_every_instruction_set() {
     // It is chosen once per process.
     for isa in ["scalar", "avx2"] {
         let mut tests = vec!["all_layouts", "the_number_of_threads_does_not_matter"];
-        tests.extend(["stored_in_16_bits", "every_value_of_16_bits", "--exact"]);
+        tests.extend(["stored_in_fewer_bits", "every_value_of_fewer_bits", "--exact"]);
         let run =
             std::process::Command::new(std::env::current_exe().unwrap()).args(tests).env("FOVEAL_ISA", isa).output();
         let run = run.unwrap();

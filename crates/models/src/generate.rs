@@ -18,7 +18,7 @@
 pub mod beam;
 mod sampler;
 
-use foveal::KvCache;
+use foveal::{KvCache, awake};
 use ndarray::{Array1, Axis};
 
 pub use self::sampler::{Choice, Sampler, Sampling};
@@ -90,6 +90,18 @@ impl<'m> Session<'m> {
     /// [`Error::TooShort`] for no tokens, [`Error::TokenId`] for one outside the vocabulary, [`Error::Context`] for more than
     /// the model can see. The text is then what it was before.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<Array1<f32>> {
+        let hidden = self.advance(tokens)?;
+        self.logits(&hidden)
+    }
+
+    /// The scores of all tokens, from what the model made of the last: [V].
+    fn logits(&self, hidden: &Array1<f32>) -> Result<Array1<f32>> {
+        let row = hidden.view().insert_axis(Axis(0));
+        Ok(awake(|| self.model.logits(row))?.index_axis_move(Axis(0), 0))
+    }
+
+    /// Reads on. What the model makes of the last token: [D].
+    fn advance(&mut self, tokens: &[u32]) -> Result<Array1<f32>> {
         if tokens.is_empty() {
             return Err(Error::TooShort { tokens: 0, least: 1 });
         }
@@ -101,9 +113,9 @@ impl<'m> Session<'m> {
                 Overflow::Slide => return self.slide(tokens, limit),
             }
         }
-        let logits = self.read(tokens)?;
+        let hidden = self.read(tokens)?;
         self.tokens.extend_from_slice(tokens);
-        Ok(logits)
+        Ok(hidden)
     }
 
     /// Starts anew from the newer half of what the model could see. A text longer than that, come at once, keeps its end.
@@ -112,21 +124,15 @@ impl<'m> Session<'m> {
         let first = all.len() - limit.div_ceil(2).max(tokens.len().min(limit));
         self.cache = self.model.cache(1, limit);
         self.probe.clear();
-        let logits = self.read(&all[first..])?;
+        let hidden = self.read(&all[first..])?;
         (self.tokens, self.first) = (all, first);
-        Ok(logits)
+        Ok(hidden)
     }
 
     fn read(&mut self, tokens: &[u32]) -> Result<Array1<f32>> {
         let Session { model, cache, probe, .. } = self;
-        // Within the pool, so that no step of the model has to be handed over to it.
-        let mut logits = Err(Error::TooShort { tokens: 0, least: 1 });
-        rayon::scope(|_| {
-            logits = model
-                .infer_last(tokens, cache, probe)
-                .and_then(|last| Ok(model.logits(last.view())?.index_axis_move(Axis(0), 0)));
-        });
-        logits.inspect_err(|_| rewind(&mut self.cache))
+        let hidden = awake(|| model.infer_last(tokens, cache, probe));
+        Ok(hidden.inspect_err(|_| rewind(&mut self.cache))?.index_axis_move(Axis(0), 0))
     }
 
     /// Reads `prompt` and writes on.
@@ -135,8 +141,8 @@ impl<'m> Session<'m> {
     /// As [`feed`](Session::feed); also if the options of the choice make no sense.
     pub fn generate(&mut self, prompt: &[u32], writing: Writing) -> Result<Generation<'_, 'm>> {
         let sampler = Sampler::new(writing.choice, writing.seed)?;
-        let logits = self.feed(prompt)?;
-        Ok(Generation { session: self, sampler, logits, stop: writing.stop, left: writing.most, end: None })
+        let hidden = self.advance(prompt)?;
+        Ok(Generation { session: self, sampler, hidden, begun: false, stop: writing.stop, left: writing.most, end: None })
     }
 }
 
@@ -174,7 +180,10 @@ pub enum End {
 pub struct Generation<'s, 'm> {
     session: &'s mut Session<'m>,
     sampler: Sampler,
-    logits: Array1<f32>,
+    /// What the model made of the last token: [D].
+    hidden: Array1<f32>,
+    /// Whether a token was chosen already.
+    begun: bool,
     stop: Vec<u32>,
     left: usize,
     end: Option<End>,
@@ -187,14 +196,25 @@ impl Generation<'_, '_> {
     }
 
     fn step(&mut self) -> Result<Option<u32>> {
-        let token = self.sampler.choose(&self.logits)?;
+        let token = self.choose()?;
         if self.stop.contains(&token) {
             self.end = Some(End::Stop(token));
             return Ok(None);
         }
-        self.logits = self.session.feed(&[token])?;
+        self.hidden = self.session.advance(&[token])?;
         self.left -= 1;
         Ok(Some(token))
+    }
+
+    /// The next token. The first comes from the scores of all, so that it does not have to wait until the model has got ready to
+    /// find the likeliest faster.
+    fn choose(&mut self) -> Result<u32> {
+        let begun = std::mem::replace(&mut self.begun, true);
+        let scores = match self.sampler.enough().filter(|_| begun) {
+            Some(k) => awake(|| self.session.model.likeliest(self.hidden.view(), k))?,
+            None => (0..).zip(self.session.logits(&self.hidden)?).collect(),
+        };
+        self.sampler.choose(scores)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Generation: the cache, the limits of the context, the trace of what was written.
 
 use foveal_models::Error;
-use foveal_models::generate::{Choice, End, Overflow, Sampling, Session, Writing};
+use foveal_models::generate::{Choice, End, Overflow, Sampler, Sampling, Session, Writing};
 use foveal_models::layer::{Parameters, Random};
 use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig};
 use foveal_models::trace::{Capture, Head, Kind, Probe, Site};
@@ -155,6 +155,29 @@ fn chance_is_the_same_for_a_seed_and_stop_tokens_stop() {
     let stop = tokens[7];
     let at = tokens.iter().position(|token| *token == stop).unwrap();
     assert_eq!(write(4, vec![stop]), (tokens[..at].to_vec(), End::Stop(stop)));
+}
+
+/// With so many tokens that the likeliest are looked for by themselves.
+#[test]
+fn from_a_large_vocabulary_it_chooses_what_it_would_from_all_scores() {
+    let config = Gpt2Config { vocabulary: 9000, layers: 1, ..Gpt2Config::nano() };
+    let gpt2 = Gpt2::new(&config, &mut Random::new(9)).unwrap();
+    let config = LlamaConfig { vocabulary: 9000, layers: 1, tied: false, ..LlamaConfig::nano() };
+    let llama = Llama::new(&config, &mut Random::new(9)).unwrap();
+    let sampling = Sampling { temperature: 0.7, top_k: Some(10), top_p: Some(0.9) };
+    for model in [&gpt2 as &dyn LanguageModel, &llama] {
+        for choice in [Choice::Greedy, Choice::Sample(sampling)] {
+            let writing = Writing { most: 30, choice, seed: 3, stop: Vec::new() };
+            let mut session = Session::new(model);
+            let written: Vec<u32> = session.generate(&[1, 2], writing).unwrap().map(Result::unwrap).collect();
+            let (mut session, mut sampler) = (Session::new(model), Sampler::new(choice, 3).unwrap());
+            let mut scores = session.feed(&[1, 2]).unwrap();
+            for token in written {
+                assert_eq!(sampler.choose((0..).zip(scores).collect()).unwrap(), token);
+                scores = session.feed(&[token]).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

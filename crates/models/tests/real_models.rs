@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use foveal_models::generate::{Choice, Session, Writing};
 use foveal_models::model::{Bert, LanguageModel, Llama, Sentences};
 use foveal_models::trace::{Capture, Kind, Probe};
 use foveal_models::{Checkpoint, Tokenizer};
@@ -119,6 +120,11 @@ fn continuations_and_attention_of_smollm2() {
         }
         assert_eq!(written.len(), 64);
         assert_eq!(written, continuation, "{:?}", tokenizer.decode(&written));
+        let writing = Writing { most: 64, choice: Choice::Greedy, ..Writing::default() };
+        let mut session = Session::new(&model);
+        let generated: Result<Vec<u32>, _> =
+            session.generate(tokenizer.encode(prompt).unwrap().ids(), writing).unwrap().collect();
+        assert_eq!(generated.unwrap(), continuation);
 
         let trace = probe.into_trace();
         assert_eq!(trace.layers().len(), layers.len());

@@ -47,6 +47,10 @@ impl Simd for Avx2 {
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> __m256 {
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: __m256) {
         unsafe { _mm256_storeu_ps(p, v) }
     }

@@ -47,6 +47,10 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> __m512 {
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: __m512) {
         unsafe { _mm512_storeu_ps(p, v) }
     }

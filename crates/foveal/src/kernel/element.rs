@@ -1,13 +1,14 @@
 //! Numbers as they are stored.
 //!
 //! A weight is often kept in 16 bits. Widening it to an f32 is exact, so a kernel that reads it as it lies, and widens it on
-//! its way into a register, computes what it would from the f32, to the bit, and reads half as much.
+//! its way into a register, computes what it would from the f32, to the bit, and reads half as much. A small integer is one,
+//! too.
 
 use half::{bf16, f16};
 
 use super::simd::Simd;
 
-/// A number as it is stored: an f32, or 16 bits that stand for one.
+/// A number as it is stored: an f32, or fewer bits that stand for one.
 pub trait Element: Copy + Send + Sync + 'static {
     /// The f32, exactly.
     fn widen(self) -> f32;
@@ -56,5 +57,18 @@ impl Element for f16 {
     unsafe fn load<S: Simd>(simd: S, p: *const f16) -> S::V {
         // SAFETY: passed on.
         unsafe { simd.load_f16(p) }
+    }
+}
+
+impl Element for i8 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(simd: S, p: *const i8) -> S::V {
+        // SAFETY: passed on.
+        unsafe { simd.load_i8(p) }
     }
 }

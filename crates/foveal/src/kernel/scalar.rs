@@ -51,6 +51,11 @@ impl Simd for Scalar {
         unsafe { p.cast::<[f16; 4]>().read_unaligned() }.map(Element::widen)
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> [f32; 4] {
+        // SAFETY: the caller vouches for four readable values.
+        unsafe { p.cast::<[i8; 4]>().read() }.map(Element::widen)
+    }
+    #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: [f32; 4]) {
         // SAFETY: the caller vouches for four writable values.
         unsafe { p.cast::<[f32; 4]>().write_unaligned(v) }

@@ -31,6 +31,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `p` must be valid for reading `LANES` values.
     unsafe fn load_f16(self, p: *const f16) -> Self::V;
+    /// [`load`](Simd::load), widened.
+    ///
+    /// # Safety
+    /// `p` must be valid for reading `LANES` values.
+    unsafe fn load_i8(self, p: *const i8) -> Self::V;
     /// # Safety
     /// `p` must be valid for writing `LANES` values.
     unsafe fn store(self, p: *mut f32, v: Self::V);

@@ -101,7 +101,7 @@ impl<E: Element> Kernel for Thin<'_, E> {
 #[inline(always)]
 fn ahead<E, const N: usize>(rows: [&[E]; N]) -> usize {
     let next = rows.get(1).map_or(0, |row| row.as_ptr().addr().wrapping_sub(rows[0].as_ptr().addr()));
-    next.wrapping_mul(N)
+    next.wrapping_mul(N * size_of::<f32>() / size_of::<E>())
 }
 
 /// C\[.., j..j + N\]: every one of M rows of A times every one of N columns of B.

@@ -4,7 +4,7 @@
 //!
 //! over the k likeliest tokens, of these over the fewest that have probability `top_p` together.
 
-use ndarray::Array1;
+use std::cmp::Ordering;
 
 use crate::layer::Random;
 use crate::{Error, Result};
@@ -65,39 +65,42 @@ impl Sampler {
         Ok(Sampler { choice, random: Random::new(seed) })
     }
 
-    /// A token, from the scores of all.
-    ///
-    /// # Errors
-    /// [`Error::Scores`] if there are none, or one is NaN or +∞.
-    pub fn choose(&mut self, logits: &Array1<f32>) -> Result<u32> {
-        let broken = logits.iter().position(|x| x.is_nan() || *x == f32::INFINITY);
-        if logits.is_empty() || broken.is_some() {
-            return Err(Error::Scores { token: broken });
-        }
+    /// How many of the likeliest tokens it needs to know to choose one; none if all.
+    pub fn enough(&self) -> Option<usize> {
         match self.choice {
-            Choice::Greedy => {
-                let best = logits
-                    .iter()
-                    .enumerate()
-                    .fold((0, f32::NEG_INFINITY), |best, (v, &x)| if x > best.1 { (v, x) } else { best });
-                Ok(best.0 as u32)
-            }
-            Choice::Sample(sampling) => Ok(self.sample(sampling, logits)),
+            Choice::Greedy => Some(1),
+            Choice::Sample(sampling) => sampling.top_k,
         }
     }
 
-    fn sample(&mut self, Sampling { temperature, top_k, top_p }: Sampling, logits: &Array1<f32>) -> u32 {
-        let mut tokens: Vec<(u32, f32)> =
-            logits.iter().enumerate().map(|(v, &x)| (v as u32, x / temperature)).collect();
-        // By score, and of equals by number, so that the order does not depend on the way of sorting.
-        let likelier = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if let Some(k) = top_k.filter(|&k| k < tokens.len()) {
-            tokens.select_nth_unstable_by(k, likelier);
-            tokens.truncate(k);
+    /// A token, from the scores of all, or of as many of the likeliest as are [`enough`](Sampler::enough), in any order.
+    ///
+    /// # Errors
+    /// [`Error::Scores`] if there are none, or one is NaN or +∞.
+    pub fn choose(&mut self, mut tokens: Vec<(u32, f32)>) -> Result<u32> {
+        let broken = tokens.iter().find(|(_, x)| x.is_nan() || *x == f32::INFINITY);
+        if tokens.is_empty() || broken.is_some() {
+            return Err(Error::Scores { token: broken.map(|(token, _)| *token as usize) });
         }
-        tokens.sort_unstable_by(likelier);
+        // By score, and of equals by number, so that the order does not depend on the way of sorting.
+        let likelier = |a: &(u32, f32), b: &(u32, f32)| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal).then(a.0.cmp(&b.0));
+        match self.choice {
+            Choice::Greedy => Ok(tokens.into_iter().min_by(likelier).map_or(0, |(token, _)| token)),
+            Choice::Sample(sampling) => {
+                if let Some(k) = sampling.top_k.filter(|&k| k < tokens.len()) {
+                    tokens.select_nth_unstable_by(k, likelier);
+                    tokens.truncate(k);
+                }
+                tokens.sort_unstable_by(likelier);
+                Ok(self.sample(sampling, &tokens))
+            }
+        }
+    }
+
+    /// One of these, the likeliest first.
+    fn sample(&mut self, Sampling { temperature, top_p, .. }: Sampling, tokens: &[(u32, f32)]) -> u32 {
         let max = tokens[0].1;
-        let mut weights: Vec<f64> = tokens.iter().map(|(_, x)| f64::from(x - max).exp()).collect();
+        let mut weights: Vec<f64> = tokens.iter().map(|(_, x)| f64::from((x - max) / temperature).exp()).collect();
         if let Some(p) = top_p {
             let enough = f64::from(p) * weights.iter().sum::<f64>();
             let mut sum = 0.0;
@@ -119,20 +122,23 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
 
-    fn shares(sampling: Sampling, logits: &Array1<f32>) -> Vec<f64> {
+    fn scores(logits: &[f32]) -> Vec<(u32, f32)> {
+        (0..).zip(logits.iter().copied()).collect()
+    }
+
+    fn shares(sampling: Sampling, logits: &[f32]) -> Vec<f64> {
         let mut sampler = Sampler::new(Choice::Sample(sampling), 7).unwrap();
         let mut counts = vec![0.0; logits.len()];
         for _ in 0..20_000 {
-            counts[sampler.choose(logits).unwrap() as usize] += 1.0 / 20_000.0;
+            counts[sampler.choose(scores(logits)).unwrap() as usize] += 1.0 / 20_000.0;
         }
         counts
     }
 
     #[test]
     fn shares_are_those_of_softmax_over_what_is_left() {
-        let logits = array![1.0, 3.0, 2.0, f32::NEG_INFINITY, 0.0];
+        let logits = [1.0, 3.0, 2.0, f32::NEG_INFINITY, 0.0];
         let softmax = |logits: &[f64]| {
             let sum: f64 = logits.iter().map(|x| x.exp()).sum();
             logits.iter().map(|x| x.exp() / sum).collect::<Vec<_>>()
@@ -156,9 +162,9 @@ mod tests {
     #[test]
     fn greedy_takes_the_first_of_the_best() {
         let mut greedy = Sampler::new(Choice::Greedy, 0).unwrap();
-        assert_eq!(greedy.choose(&array![1.0, 5.0, 5.0]).unwrap(), 1);
-        assert!(matches!(greedy.choose(&array![1.0, f32::NAN]), Err(Error::Scores { token: Some(1) })));
-        assert!(matches!(greedy.choose(&array![]), Err(Error::Scores { token: None })));
+        assert_eq!(greedy.choose(scores(&[1.0, 5.0, 5.0])).unwrap(), 1);
+        assert!(matches!(greedy.choose(scores(&[1.0, f32::NAN])), Err(Error::Scores { token: Some(1) })));
+        assert!(matches!(greedy.choose(scores(&[])), Err(Error::Scores { token: None })));
     }
 
     #[test]

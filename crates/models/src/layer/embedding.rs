@@ -17,7 +17,7 @@
 //! ```
 
 use foveal::{Threads, affine};
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::linear::project_backward_parameters;
 use super::shape::expect;
@@ -106,6 +106,25 @@ impl Embedding {
     /// If x has another width.
     pub fn logits<'a>(&self, x: impl Into<ArrayView2<'a, f32>>) -> Result<Array2<f32>, Error> {
         Ok(affine(x, self.weight.operand().t(), None, Threads::Rayon)?)
+    }
+
+    /// Tokens with their logits, ascending by token: the k largest are among them, and often few others. x: [D].
+    ///
+    /// Unlike [`logits`](Embedding::logits) it does not read the whole table, but a copy in 8 bits, which tells of most tokens
+    /// that they are not among the likeliest. The first call makes it.
+    ///
+    /// # Errors
+    /// If x has another width.
+    pub fn likeliest(&self, x: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>, Error> {
+        let x = x.insert_axis(Axis(0));
+        let Some(tokens) = self.weight.candidates(x, k)? else { return Ok((0..).zip(self.logits(x)?).collect()) };
+        // A matrix of one column would be read in another direction, and so summed in another order.
+        let mut table = Array2::zeros((tokens.len().max(2), self.weight.ncols()));
+        for (row, token) in table.outer_iter_mut().zip(&tokens) {
+            self.weight.copy_row(*token, row);
+        }
+        let logits = affine(x, table.t(), None, Threads::Rayon)?;
+        Ok(tokens.into_iter().map(|token| token as u32).zip(logits).collect())
     }
 
     /// dx: [N, D] from dlogits: [N, V].

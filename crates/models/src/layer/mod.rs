@@ -29,6 +29,7 @@ mod random;
 pub mod residual;
 pub mod rms_norm;
 mod shape;
+mod sketch;
 pub(crate) mod vector;
 mod weight;
 

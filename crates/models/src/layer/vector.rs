@@ -66,6 +66,20 @@ pub fn squares(a: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| square(*x)).sum::<f64>()
 }
 
+/// The largest |aᵢ|, NaN apart.
+#[inline(always)]
+pub fn max_abs(a: &[f32]) -> f32 {
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let mut largest = [0.0; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            let x = chunk[lane].abs();
+            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+        }
+    }
+    largest.iter().chain(rest).fold(0.0, |largest, x| if x.abs() > largest { x.abs() } else { largest })
+}
+
 /// The largest; −∞ of nothing; NaN if there is one.
 #[inline(always)]
 pub fn max(a: &[f32]) -> f32 {
@@ -94,6 +108,12 @@ pub fn max(a: &[f32]) -> f32 {
 
 /// Adding 1.5·2²³ leaves the integer nearest to the argument in the lowest bits.
 const ROUND: f32 = 12_582_912.0;
+
+/// The nearest integer, where |x| ≤ 2²².
+#[inline(always)]
+pub fn nearest(x: f32) -> i32 {
+    (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i32
+}
 
 /// eˣ with a relative error below 2e-7; 0 below −87.3, ∞ from 88.4 on, NaN for NaN.
 ///

@@ -20,9 +20,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 
 use foveal::{Operand, bf16, f16};
-use ndarray::{Array2, ArrayViewD, ArrayViewMut1};
+use ndarray::{Array2, ArrayView2, ArrayViewD, ArrayViewMut1};
 
+use super::sketch::Sketch;
 use super::{Parameters, Room};
+use crate::Error;
 
 /// A matrix of weights: an `Array2<f32>`, except that its numbers may be kept in 16 bits until someone wants to have them in
 /// 32. Changing it brings it back to 32 bits for good.
@@ -31,6 +33,8 @@ pub struct Weight {
     narrow: Option<Narrow>,
     /// Always there, unless it is narrow and no one has asked yet.
     wide: OnceLock<Array2<f32>>,
+    /// A coarse copy, once someone has asked for it.
+    sketch: OnceLock<Sketch>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,19 +54,19 @@ impl Narrow {
 
 impl From<Array2<f32>> for Weight {
     fn from(array: Array2<f32>) -> Self {
-        Weight { narrow: None, wide: array.into() }
+        Weight { narrow: None, wide: array.into(), sketch: OnceLock::new() }
     }
 }
 
 impl From<Array2<bf16>> for Weight {
     fn from(array: Array2<bf16>) -> Self {
-        Weight { narrow: Some(Narrow::Bf16(array)), wide: OnceLock::new() }
+        Weight { narrow: Some(Narrow::Bf16(array)), wide: OnceLock::new(), sketch: OnceLock::new() }
     }
 }
 
 impl From<Array2<f16>> for Weight {
     fn from(array: Array2<f16>) -> Self {
-        Weight { narrow: Some(Narrow::F16(array)), wide: OnceLock::new() }
+        Weight { narrow: Some(Narrow::F16(array)), wide: OnceLock::new(), sketch: OnceLock::new() }
     }
 }
 
@@ -76,6 +80,7 @@ impl Deref for Weight {
 
 impl DerefMut for Weight {
     fn deref_mut(&mut self) -> &mut Array2<f32> {
+        self.sketch.take();
         if let Some(narrow) = self.narrow.take() {
             self.wide.get_or_init(|| narrow.operand().widened());
         }
@@ -129,6 +134,24 @@ impl Weight {
         self.shape()[1]
     }
 
+    /// The numbers of all rows whose product with x: [1, D] may be one of the k largest, ascending, without reading all of them;
+    /// none where that does not pay. The first call makes a copy in 8 bits, which stays until the weight is changed.
+    ///
+    /// # Errors
+    /// If x has another width.
+    pub(super) fn candidates(&self, x: ArrayView2<f32>, k: usize) -> Result<Option<Vec<usize>>, Error> {
+        let [rows, columns] = self.shape();
+        if rows * columns < WORTH_COPYING {
+            return Ok(None);
+        }
+        if self.sketch.get().is_none() {
+            // Not within the lock: threads that wait for each other's pieces must not wait for it, too.
+            let _ = self.sketch.set(Sketch::new(self.operand()));
+        }
+        let sketch = self.sketch.get().expect("just made");
+        Ok(sketch.candidates(x, k)?.filter(|candidates| candidates.len() <= rows / FEW))
+    }
+
     /// target ⟵ row i.
     pub(super) fn copy_row(&self, i: usize, mut target: ArrayViewMut1<f32>) {
         match self.operand() {
@@ -138,4 +161,8 @@ impl Weight {
     }
 }
 
+/// Values above which reading fewer of them saves time: smaller matrices stay in caches.
+const WORTH_COPYING: usize = 1 << 20;
+/// One in so many rows is still worth picking out of all.
+const FEW: usize = 16;
 const WIDE: &str = "what is not narrow is wide";

@@ -5,7 +5,7 @@
 //! Each block has its norm first, queries, keys and values from one layer, and an MLP of four times the width.
 
 use foveal::{Dropout, KvCache};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::block::Block;
 use super::language::{HeadGradients, LanguageModel, Shape, Trained};
@@ -296,6 +296,10 @@ impl LanguageModel for Gpt2 {
 
     fn logits(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
         self.head.as_ref().unwrap_or(&self.tokens).logits(hidden)
+    }
+
+    fn likeliest(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>> {
+        self.head.as_ref().unwrap_or(&self.tokens).likeliest(hidden, k)
     }
 }
 

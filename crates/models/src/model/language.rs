@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use foveal::{Dropout, KvCache};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use crate::layer::{CrossEntropy, Loss, MultiHeadAttention, Parameters};
 use crate::trace::{Probe, Site};
@@ -56,6 +56,14 @@ pub trait LanguageModel: Send + Sync {
     /// # Errors
     /// If the rows have another width than the model.
     fn logits(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>>;
+
+    /// Tokens to come next with their scores, ascending by token: the k likeliest are among them. The same numbers as in
+    /// [`logits`](LanguageModel::logits), from a row of what [`infer`](LanguageModel::infer) gives, [D], but with less to read
+    /// where there are many tokens: see [`Embedding::likeliest`](crate::layer::Embedding::likeliest).
+    ///
+    /// # Errors
+    /// If the row has another width than the model.
+    fn likeliest(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>>;
 
     /// An empty cache of `batch` sequences with room for `capacity` tokens, for each layer.
     fn cache(&self, batch: usize, capacity: usize) -> Vec<KvCache> {

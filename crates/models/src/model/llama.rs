@@ -8,7 +8,7 @@ mod factors;
 use std::sync::Arc;
 
 use foveal::{Dropout, KvCache, Rope, RopeScaling, RopeTable};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::block::Block;
 use super::language::{HeadGradients, LanguageModel, Shape, Trained};
@@ -362,6 +362,10 @@ impl LanguageModel for Llama {
 
     fn logits(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
         self.head.as_ref().unwrap_or(&self.tokens).logits(hidden)
+    }
+
+    fn likeliest(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>> {
+        self.head.as_ref().unwrap_or(&self.tokens).likeliest(hidden, k)
     }
 }
 

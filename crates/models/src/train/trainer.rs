@@ -122,6 +122,22 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// # Errors
     /// [`Error::Diverged`] if the loss or a gradient is no longer a number; the model is then as it was before the step.
     pub fn step(&mut self) -> Result<Record> {
+        let mut record = foveal::awake(|| self.learn())?;
+        if record.step.is_multiple_of(self.plan.evaluate_every) || record.step == self.plan.steps {
+            let held_out = self.task.evaluate(&self.model)?;
+            record.held_out = Some(held_out);
+            if self.best.as_ref().is_none_or(|(best, _)| held_out < *best) {
+                (self.best, self.worse) = (Some((held_out, self.model.clone())), 0);
+            } else {
+                self.worse += 1;
+            }
+        }
+        self.records.push(record);
+        Ok(record)
+    }
+
+    /// The batches of a step, and what follows from them for the model.
+    fn learn(&mut self) -> Result<Record> {
         let Trainer { task, plan, model, grads, optimiser, .. } = self;
         let index = self.records.len();
         let (Loss { mean: loss, counted: tokens }, norm) = grads.learn(*task, model, plan, index)?;
@@ -133,18 +149,6 @@ impl<'t, T: Task> Trainer<'t, T> {
         let clip = plan.clip.map_or(1.0, |clip| (f64::from(clip) / (gradient + 1e-6)).min(1.0));
         let rates = Rates { learning_rate, betas: plan.betas, weight_decay: plan.weight_decay };
         grads.spend(|grad| optimiser.step(model, grad, (clip / plan.accumulate as f64) as f32, rates));
-        let mut record =
-            Record { step: index + 1, loss, held_out: None, learning_rate, gradient: gradient as f32, tokens };
-        if record.step.is_multiple_of(plan.evaluate_every) || record.step == plan.steps {
-            let held_out = task.evaluate(model)?;
-            record.held_out = Some(held_out);
-            if self.best.as_ref().is_none_or(|(best, _)| held_out < *best) {
-                (self.best, self.worse) = (Some((held_out, model.clone())), 0);
-            } else {
-                self.worse += 1;
-            }
-        }
-        self.records.push(record);
-        Ok(record)
+        Ok(Record { step: index + 1, loss, held_out: None, learning_rate, gradient: gradient as f32, tokens })
     }
 }

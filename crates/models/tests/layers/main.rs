@@ -2,6 +2,7 @@
 
 mod fixture;
 mod gradients;
+mod likeliest;
 mod pytorch;
 mod rules;
 #[path = "../support/mod.rs"]
