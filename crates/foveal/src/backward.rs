@@ -16,6 +16,7 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView2, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis, s};
 
@@ -24,12 +25,12 @@ use crate::attention::{Attention, Forward, Gradients};
 use crate::bias::Kind;
 use crate::kernel::backward::{Backward, Inputs, KEYS, ROWS, RowDots, STRIDE, Targets, dq_width, parts};
 use crate::kernel::matrix::{Matrix, Rows, add};
-use crate::kernel::{Isa, dispatch};
+use crate::kernel::{Isa, dispatch, small};
 use crate::memory::zeros;
 use crate::scores::Scores;
 use crate::scratch::{self, Scratch, Slot};
 use crate::shape::{Shape, expect};
-use crate::threads::for_each_task;
+use crate::threads::{Threads, for_each_task};
 
 /// Tasks of a turn, if the shape allows: enough for the threads of a large machine.
 const TASKS: usize = 32;
@@ -76,6 +77,14 @@ pub(crate) fn backward_into(
     let isa = Isa::resolve(attention.isa)?;
 
     let scores = Scores::new(attention, &shape);
+    let mut zeroed = zeroed;
+    if shape.is_small() && scores.is_plain() {
+        let targets = (dq.view_mut(), dk.view_mut(), dv.view_mut());
+        if by_heads(isa, &shape, scores, (&q, &k, &v), fwd, &dout, targets, (attention.threads, &mut *scratch)) {
+            return Ok(None);
+        }
+        zeroed = false;
+    }
     let cut = Cut::new(&shape, &scores);
     let threads = attention.threads.count(2.5 * shape.flops()).min(cut.tasks()).max(1);
     let Scratch { slots, parts: memory } = scratch;
@@ -148,6 +157,38 @@ pub(crate) fn backward_into(
         }
     }
     Ok(bias_gradient(&scores, &shape, dense, &tables, &shaw))
+}
+
+/// Short sequences: a task is a key head. Whether all is done.
+#[expect(clippy::too_many_arguments, reason = "what a call is made of")]
+fn by_heads(
+    isa: Isa,
+    shape: &Shape,
+    scores: Scores,
+    (q, k, v): (&ArrayView4<f32>, &ArrayView4<f32>, &ArrayView4<f32>),
+    fwd: &Forward,
+    dout: &ArrayView4<f32>,
+    (dq, dk, dv): (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
+    (threads, scratch): (Threads, &mut Scratch),
+) -> bool {
+    let (tasks, group) = (shape.batch * shape.kv_heads, shape.group());
+    let threads = threads.count(2.5 * shape.flops()).min(tasks).max(1);
+    let slots = scratch::slots(&mut scratch.slots, threads, &[]);
+    let (dq, dk, dv) = (Rows::new(dq), Rows::new(dk), Rows::new(dv));
+    let (all_out, all_done) = (fwd.out.view(), AtomicBool::new(true));
+    for_each_task(slots, tasks, |slot, task| {
+        let (b, kv) = (task / shape.kv_heads, task % shape.kv_heads);
+        let (k, v) = (Matrix::new(k, b, kv), Matrix::new(v, b, kv));
+        for h in kv * group..(kv + 1) * group {
+            let (q, dout, out) = (Matrix::new(q, b, h), Matrix::new(dout, b, h), Matrix::new(&all_out, b, h));
+            let (lse, first, memory) = (fwd.lse.slice(s![b, h, ..]), h == kv * group, &mut slot.memory);
+            let head = small::Backward { q, k, v, dout, out, lse, scores, b, h, kv, first, memory, dq, dk, dv };
+            if !dispatch(isa, head) {
+                all_done.store(false, Ordering::Relaxed);
+            }
+        }
+    });
+    all_done.into_inner()
 }
 
 /// How a call is cut into tasks.

@@ -8,7 +8,7 @@ use crate::kernel::forward::{Forward, parts};
 use crate::kernel::gemm::MAX_ROWS;
 use crate::kernel::matrix::{Matrix, Rows};
 use crate::kernel::rows::Block;
-use crate::kernel::{Isa, dispatch};
+use crate::kernel::{Isa, dispatch, small};
 use crate::scores::Scores;
 use crate::scratch::{self, Scratch, Slot};
 use crate::shape::{Shape, expect};
@@ -44,7 +44,9 @@ pub(crate) fn forward(
         false => attention.threads.count(shape.flops()),
     };
     let parts = shape.keys.div_ceil(SPLIT);
-    if !call.is_thin() {
+    if !call.is_thin() && shape.is_small() && call.scores.is_plain() {
+        call.by_heads(threads, scratch, out, lse);
+    } else if !call.is_thin() {
         call.by_rows(threads, scratch, out, lse);
     } else if parts <= 1 {
         call.by_keys(1, threads, &mut scratch.slots, out, lse);
@@ -74,6 +76,23 @@ struct Call<'a> {
 impl Call<'_> {
     fn is_thin(&self) -> bool {
         self.shape.queries * self.shape.group() <= THIN
+    }
+
+    /// Short sequences: a task is a head.
+    fn by_heads(&self, threads: usize, scratch: &mut Scratch, out: ArrayViewMut4<f32>, lse: ArrayViewMut3<f32>) {
+        let Shape { batch, heads, queries, keys, .. } = self.shape;
+        let tasks = batch * heads;
+        let slots = scratch::slots(&mut scratch.slots, threads.min(tasks).max(1), &[]);
+        let (out, lse) = (Rows::new(out), Rows::new(lse.insert_axis(Axis(3))));
+        for_each_task(slots, tasks, |slot, task| {
+            let (b, h) = (task / heads, task % heads);
+            let (q, kv) = (Matrix::new(&self.q, b, h), h / self.shape.group());
+            let (k, v) = (Matrix::new(&self.k, b, kv), Matrix::new(&self.v, b, kv));
+            let (scores, memory) = (self.scores, &mut slot.memory);
+            if !dispatch(self.isa, small::Forward { q, k, v, scores, b, h, memory, out, lse }) {
+                self.run(Block { b, heads: h..h + 1, rows: 0..queries }, 0..keys, slot, (out, lse, b));
+            }
+        });
     }
 
     /// Many rows: a task is a block of rows of one head, against all keys.

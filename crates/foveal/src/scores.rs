@@ -100,6 +100,11 @@ impl<'a> Scores<'a> {
         start..end.max(start)
     }
 
+    /// Whether there is nothing but dropout, and a mask by distances and lengths.
+    pub fn is_plain(&self) -> bool {
+        !self.changes() && !self.is_sparse() && self.attention.mask.keep.is_empty()
+    }
+
     /// Whether there are sparse patterns.
     #[inline(always)]
     pub fn is_sparse(&self) -> bool {

@@ -58,6 +58,14 @@ impl Shape {
             .product()
     }
 
+    /// Whether a head is so small that it is best worked on as a whole.
+    pub fn is_small(&self) -> bool {
+        /// What such a head works with stays in the nearest caches.
+        const TOKENS: usize = 64;
+        const DIM: usize = 128;
+        self.queries.max(self.keys) <= TOKENS && self.queries.min(self.keys) > 0 && self.dim.max(self.value_dim) <= DIM
+    }
+
     /// Numbers of all keys and values.
     pub fn read(&self) -> f64 {
         [self.batch, self.kv_heads, self.keys, self.dim + self.value_dim].iter().map(|x| *x as f64).product()

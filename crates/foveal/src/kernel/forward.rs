@@ -198,7 +198,7 @@ impl Kernel for Forward<'_> {
 
 /// ln x for positive x, branch-free so that loops over it vectorise: error below 1e-7·max(1, |ln x|). NaN stays.
 #[inline(always)]
-fn ln(x: f32) -> f32 {
+pub fn ln(x: f32) -> f32 {
     // x = m·2ᵉ with m in [√½, √2); ln m = 2 artanh t with t = (m − 1)/(m + 1), |t| < 0.172.
     let bits = x.to_bits();
     let e = (bits.wrapping_sub(0x3f35_04f3) as i32) >> 23;

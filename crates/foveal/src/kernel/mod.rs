@@ -21,6 +21,7 @@ pub mod product;
 pub mod rows;
 mod scalar;
 pub mod simd;
+pub mod small;
 pub mod softmax;
 pub mod thin;
 pub mod weights;

@@ -105,7 +105,7 @@ pub fn rows<'a, S: Simd, E: Element>(
 
 /// dst ⟵ scale·values.
 #[inline(always)]
-fn scaled<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f32]) {
+pub fn scaled<S: Simd, E: Element>(simd: S, values: &[E], scale: f32, dst: &mut [f32]) {
     let (values, whole) = (&values[..dst.len()], dst.len() - dst.len() % S::LANES);
     for first in (0..whole).step_by(S::LANES) {
         // SAFETY: both have LANES values from `first` on.
