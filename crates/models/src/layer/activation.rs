@@ -15,7 +15,7 @@
 //! assert!((x[[0, 0]] + 0.158_655).abs() < 1e-6 && x[[0, 1]] == 0.0 && (x[[0, 2]] - 0.841_345).abs() < 1e-6);
 //! ```
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{ArcArray2, Array2, ArrayView2};
 use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
@@ -66,8 +66,14 @@ impl Activation {
         with_function!(self, both => for_each(x, |x| both(x).0));
     }
 
-    /// f(x), and f′(x) in the place of x: the two share their exponential, and the way back then has none.
-    pub fn forward(self, mut x: Array2<f32>) -> (Array2<f32>, Slopes) {
+    /// f(x), and f′(x) in the place of x: the two share their exponential, and the way back then has none. The slopes of ReLU
+    /// are seen from its values.
+    pub fn forward(self, mut x: Array2<f32>) -> (ArcArray2<f32>, Slopes) {
+        if self == Activation::Relu {
+            self.apply(&mut x);
+            let y = x.into_shared();
+            return (y.clone(), Slopes(Kind::Positive(y)));
+        }
         let (dim, blocks) = (x.dim(), contiguous(&mut x).par_chunks_mut(BLOCK));
         let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |x, y| {
             foveal::vectorise(
@@ -81,7 +87,7 @@ impl Activation {
                 },
             );
         }));
-        (y, Slopes(x))
+        (y.into_shared(), Slopes(Kind::Each(x)))
     }
 
     /// up ⟵ f(gate)·up, in place: the middle of a gated MLP.
@@ -119,22 +125,52 @@ impl Activation {
                 },
             );
         }));
-        Ok((y, Slopes(gate), Slopes(up)))
+        Ok((y, Slopes(Kind::Each(gate)), Slopes(Kind::Each(up))))
     }
 }
 
 /// What the way back needs: how much each value of the output moves with its input.
 #[derive(Clone, Debug)]
-pub struct Slopes(Array2<f32>);
+pub struct Slopes(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// A slope for each value.
+    Each(Array2<f32>),
+    /// 1 where these are positive, and 0 elsewhere.
+    Positive(ArcArray2<f32>),
+}
+
+/// dy·f′(x), where `of` is a slope.
+#[inline(always)]
+fn by_slope(dy: f32, of: f32) -> f32 {
+    dy * of
+}
+
+/// dy·f′(x), where `of` is a value of ReLU.
+#[inline(always)]
+fn if_positive(dy: f32, of: f32) -> f32 {
+    if of > 0.0 { dy } else { 0.0 }
+}
 
 impl Slopes {
+    fn shape(&self) -> &[usize] {
+        match &self.0 {
+            Kind::Each(slopes) => slopes.shape(),
+            Kind::Positive(y) => y.shape(),
+        }
+    }
+
     /// dy ⟵ dy·f′(x), in place: the gradient of x.
     ///
     /// # Errors
     /// If dy is not shaped like x.
     pub fn apply(&self, dy: &mut Array2<f32>) -> Result<(), Error> {
-        expect("the gradient of the activation", self.0.shape(), dy.shape())?;
-        for_each_with(dy, values(&self.0), |dy, slope| dy * slope);
+        expect("the gradient of the activation", self.shape(), dy.shape())?;
+        match &self.0 {
+            Kind::Each(slopes) => for_each_with(dy, values(slopes), by_slope),
+            Kind::Positive(y) => for_each_with(dy, values(y), if_positive),
+        }
         Ok(())
     }
 
@@ -143,16 +179,24 @@ impl Slopes {
     /// # Errors
     /// If dy is not shaped like x.
     pub fn backward(&self, dy: &Array2<f32>) -> Result<Array2<f32>, Error> {
-        expect("the gradient of the activation", self.0.shape(), dy.shape())?;
-        let dy = standard(dy);
-        let blocks = values(&dy).par_chunks(BLOCK).zip(values(&self.0).par_chunks(BLOCK));
-        Ok(parallel::write_new(dy.dim(), BLOCK, blocks, |(dy, slopes), dx| {
-            foveal::vectorise(
-                #[inline(always)]
-                || dx.write(dy.iter().zip(slopes).map(|(dy, slope)| dy * slope)),
-            );
-        }))
+        expect("the gradient of the activation", self.shape(), dy.shape())?;
+        Ok(match &self.0 {
+            Kind::Each(slopes) => new_with(dy, values(slopes), by_slope),
+            Kind::Positive(y) => new_with(dy, values(y), if_positive),
+        })
     }
+}
+
+/// f(x, y), in a new array.
+fn new_with(x: &Array2<f32>, y: &[f32], f: impl Fn(f32, f32) -> f32 + Send + Sync) -> Array2<f32> {
+    let x = standard(x);
+    let blocks = values(&x).par_chunks(BLOCK).zip(y.par_chunks(BLOCK));
+    parallel::write_new(x.dim(), BLOCK, blocks, |(x, y), new| {
+        foveal::vectorise(
+            #[inline(always)]
+            || new.write(x.iter().zip(y).map(|(x, y)| f(*x, *y))),
+        );
+    })
 }
 
 /// x ⟵ f(x).

@@ -43,7 +43,7 @@ pub struct Saved {
     /// The slopes of the activation: [N, hidden].
     pub slopes: Slopes,
     /// After the activation: [N, hidden].
-    pub active: Array2<f32>,
+    pub active: ArcArray2<f32>,
 }
 
 impl Mlp {

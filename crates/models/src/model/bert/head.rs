@@ -54,7 +54,7 @@ impl MaskedHead {
     pub(super) fn forward(&self, x: Array2<f32>, tokens: &Embedding) -> Result<(Array2<f32>, Saved)> {
         let hidden = self.dense.forward(&x)?;
         let (active, slopes) = self.activation.forward(hidden);
-        let (normed, norm) = self.norm.forward(&active.into_shared())?;
+        let (normed, norm) = self.norm.forward(&active)?;
         let mut logits = tokens.logits(&normed)?;
         logits += &self.bias;
         Ok((logits, Saved { x, slopes, norm, normed }))
