@@ -15,18 +15,18 @@ pub fn keep_memory() {
         const ROOM: usize = 512 << 20;
         const PIECE: usize = LARGEST as usize - (64 << 10);
         // SAFETY: `mallopt` changes parameters of the allocator under its own lock, and touches no memory in use. What is
-        // allocated is freed here, and never read or written.
+        // allocated is freed here, and never read or written. Between two ends of the heap lies the heap, and the advice changes
+        // nothing of what it holds.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST);
             libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
             libc::mallopt(libc::M_TOP_PAD, LARGEST);
             // One heap for all threads, which grows at one end, and stays.
             libc::mallopt(libc::M_ARENA_MAX, 1);
+            let start = libc::sbrk(0).addr();
             let pieces = [(); ROOM / PIECE].map(|()| libc::malloc(PIECE));
-            for piece in pieces.iter().filter(|piece| !piece.is_null()) {
-                large_pages(std::slice::from_raw_parts(piece.cast::<std::mem::MaybeUninit<u8>>(), PIECE));
-            }
-            pieces.iter().for_each(|piece| libc::free(*piece));
+            advise(start..libc::sbrk(0).addr());
+            pieces.into_iter().for_each(|piece| libc::free(piece));
         }
     }
 }
@@ -37,16 +37,26 @@ pub fn keep_memory() {
 pub fn large_pages<T>(array: &[T]) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        const PAGE: usize = 2 << 20;
-        let start = (array.as_ptr() as usize).next_multiple_of(PAGE);
-        let end = (array.as_ptr() as usize + size_of_val(array)) / PAGE * PAGE;
-        if start < end {
-            // SAFETY: the pages lie within the array, and the advice changes nothing of what they hold.
-            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-        }
+        let start = array.as_ptr().addr();
+        // SAFETY: this is the array, and the advice changes nothing of what it holds.
+        unsafe { advise(start..start + size_of_val(array)) };
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     let _ = array;
+}
+
+/// Asks for large pages between two addresses, as far as there are whole ones.
+///
+/// # Safety
+/// What lies between them is memory of this process.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+unsafe fn advise(range: std::ops::Range<usize>) {
+    const PAGE: usize = 2 << 20;
+    let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
+    if start < end {
+        // SAFETY: passed on; the advice changes nothing of what the pages hold.
+        unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(start), end - start, libc::MADV_HUGEPAGE) };
+    }
 }
 
 /// Bytes from which the allocator hands a freed array back to the system, and a new one comes in fresh pages.
