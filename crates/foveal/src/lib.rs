@@ -117,7 +117,7 @@ pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};
 pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};
 pub use textbook::{Sequences, causal_mask, padding_mask, scaled_dot_product_attention};
-pub use threads::{Threads, awake};
+pub use threads::{Threads, awake, one_of};
 pub use unwritten::{Unwritten, write_new};
 pub use vectorise::vectorise;
 pub use weights::Pool;

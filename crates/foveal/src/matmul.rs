@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::kernel::element::Element;
 use crate::kernel::gemm::{End, MAX_ROWS};
 use crate::kernel::matrix::{Lying, Rows};
-use crate::kernel::product::{self, Grouped, Product, STRIP, Target};
+use crate::kernel::product::{self, Grouped, Panels, Product, STRIP, Target};
 use crate::kernel::thin::{self, Thin};
 use crate::kernel::{Isa, dispatch};
 use crate::operand::with_view;
@@ -389,43 +389,56 @@ impl Large<'_, '_> {
         pieces
     }
 
+    /// Copies the columns of a piece.
+    fn copy_piece(&self, piece: &Piece, depth: &Range<usize>, out: &mut [f32]) {
+        let alpha = self.alpha;
+        with_view!(self.b[piece.b], b => {
+            let b = b.slice(s![depth.clone(), piece.columns.clone()]);
+            dispatch(self.isa, Panels { alpha, b, out });
+        });
+    }
+
     fn multiply(
         &self,
         a: &[f32],
+        b: &[f32],
         (rows, piece): (Range<usize>, &Piece),
-        depth: &Range<usize>,
-        end: End,
-        memory: [&mut [f32]; 2],
+        (depth, end): (usize, End),
+        out: &mut [f32],
     ) {
-        let (alpha, target) = (self.alpha, self.target);
-        let columns = piece.at..piece.at + piece.columns.len();
-        with_view!(self.b[piece.b], b => {
-            let b = b.slice(s![depth.clone(), piece.columns.clone()]);
-            dispatch(self.isa, Product { alpha, a, b, rows, columns, target, end, memory });
-        });
+        let (target, columns) = (self.target, piece.at..piece.at + piece.columns.len());
+        dispatch(self.isa, Product { a, b, depth, rows, columns, target, end, out });
     }
 
     /// For few columns: each thread has rows of its own, and copies B for itself.
     fn by_rows(&self, scratch: &mut Scratch) {
         let m = self.a.dim().0;
         let pieces = self.pieces(product::COLUMNS);
-        let height = m.div_ceil(self.threads).next_multiple_of(MAX_ROWS).min(product::HEIGHT);
+        let height = m.div_ceil(self.threads).next_multiple_of(MAX_ROWS);
         let (depths, tasks) = (self.depths(), m.div_ceil(height));
         let longest = depths.iter().map(|(depth, _)| depth.len()).max().unwrap_or(0);
-        let widest = pieces.iter().map(|piece| piece.columns.len()).max().unwrap_or(0);
-        let [of_b, of_c] = product::memory(longest, widest);
-        let parts = [height.div_ceil(STRIP) * Grouped::strip(longest), of_b, of_c];
+        let of_pieces = pieces.iter().map(|piece| product::memory(longest, piece.columns.len()));
+        let (of_b, of_c) = of_pieces.fold((0, 0), |(of_b, of_c), piece| (of_b + piece[0], of_c.max(piece[1])));
+        let parts = [Grouped::strip(longest), of_b, of_c];
         for_each_task(scratch::slots(&mut scratch.slots, self.threads.min(tasks), &parts), tasks, |slot, task| {
             let rows = task * height..((task + 1) * height).min(m);
-            let [groups, of_b, of_c] = slot.memory.cut(parts);
+            let [groups, all_panels, out] = slot.memory.cut(parts);
             for (depth, end) in &depths {
-                for (strip, out) in
-                    (0..rows.len().div_ceil(STRIP)).zip(groups.chunks_mut(Grouped::strip(depth.len()).max(1)))
-                {
-                    self.copy(&rows, strip, depth, out);
-                }
+                let mut rest = &mut *all_panels;
+                let mut panels = Vec::with_capacity(pieces.len());
                 for piece in &pieces {
-                    self.multiply(groups, (rows.clone(), piece), depth, *end, [&mut *of_b, &mut *of_c]);
+                    let (own, after) = rest.split_at_mut(product::memory(depth.len(), piece.columns.len())[0]);
+                    self.copy_piece(piece, depth, own);
+                    panels.push(&*own);
+                    rest = after;
+                }
+                for strip in 0..rows.len().div_ceil(STRIP) {
+                    self.copy(&rows, strip, depth, groups);
+                    let first = rows.start + strip * STRIP;
+                    let rows = first..(first + STRIP).min(rows.end);
+                    for (piece, panels) in pieces.iter().zip(&panels) {
+                        self.multiply(groups, panels, (rows.clone(), piece), (depth.len(), *end), out);
+                    }
                 }
             }
         });
@@ -453,7 +466,9 @@ impl Large<'_, '_> {
                 let multiply = |slot: &mut Slot, task: usize| {
                     // SAFETY: all strips have been copied.
                     let groups = unsafe { groups.read() };
-                    self.multiply(groups, (rows.clone(), &pieces[task]), &depth, end, slot.memory.cut(parts));
+                    let ([panels, out], piece) = (slot.memory.cut(parts), &pieces[task]);
+                    self.copy_piece(piece, &depth, panels);
+                    self.multiply(groups, panels, (rows.clone(), piece), (depth.len(), end), out);
                 };
                 for_each_after(slots, strips, copy, pieces.len(), multiply);
             }

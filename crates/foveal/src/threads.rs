@@ -1,5 +1,6 @@
 //! Sharing tasks out over threads.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,10 +32,47 @@ impl Threads {
     /// How many threads to use for this many operations.
     pub(crate) fn count(self, flops: f64) -> usize {
         match self {
-            Threads::Rayon if flops >= WORTH_WAKING => rayon::current_num_threads(),
+            Threads::Rayon if flops >= WORTH_WAKING => self.available(),
             _ => 1,
         }
     }
+
+    /// How many threads a call may use: all of the pool, or those that fall to [`one_of`] several.
+    pub fn available(self) -> usize {
+        match self {
+            Threads::Rayon => (rayon::current_num_threads() / SHARED_BY.get()).max(1),
+            Threads::Sequential => 1,
+        }
+    }
+}
+
+thread_local! {
+    /// How many run side by side, see [`one_of`].
+    static SHARED_BY: Cell<usize> = const { Cell::new(1) };
+}
+
+/// Runs `work`, one of `parts` that run side by side, with its share of the pool's threads: calls within it are not cut up for
+/// threads that are busy with the other parts. With as many parts as threads, each is done by one.
+///
+/// ```
+/// use foveal::{Threads, one_of};
+///
+/// let all = Threads::Rayon.available();
+/// assert_eq!(one_of(2, || Threads::Rayon.available()), (all / 2).max(1));
+/// assert_eq!(Threads::Rayon.available(), all);
+/// ```
+pub fn one_of<R>(parts: usize, work: impl FnOnce() -> R) -> R {
+    /// Sets it back, also after a panic.
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            SHARED_BY.set(self.0);
+        }
+    }
+    let before = SHARED_BY.get();
+    let _before = Before(before);
+    SHARED_BY.set(before.saturating_mul(parts.max(1)));
+    work()
 }
 
 /// Runs `work` within the rayon pool, and keeps the pool's other threads awake until it is done.

@@ -142,7 +142,15 @@ impl<'m> Session<'m> {
     pub fn generate(&mut self, prompt: &[u32], writing: Writing) -> Result<Generation<'_, 'm>> {
         let sampler = Sampler::new(writing.choice, writing.seed)?;
         let hidden = self.advance(prompt)?;
-        Ok(Generation { session: self, sampler, hidden, begun: false, stop: writing.stop, left: writing.most, end: None })
+        Ok(Generation {
+            session: self,
+            sampler,
+            hidden,
+            begun: false,
+            stop: writing.stop,
+            left: writing.most,
+            end: None,
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! for each DEPTH of k:
 //!   for each HEIGHT rows:
 //!     A[rows, k] in groups                                                       [`Grouped`]
-//!     B[k, columns] in panels              stays in L2                           [`Product`]
+//!     B[k, columns] in panels              stays in L2                           [`Panels`]
 //!     for each STRIP rows:                 A[strip, k] is asked for while the strip before is at work, and read from L2
 //!       for each panel of B:               k × 2 vectors stay in L1
 //!         for each 12 rows:                C[12, panel] in registers  += A·B
@@ -20,7 +20,7 @@ use std::ops::Range;
 use ndarray::{ArrayView2, Ix2, RawArrayViewMut};
 
 use super::element::Element;
-use super::gemm::{End, Groups, MAX_ROWS, Out, PANEL, Place};
+use super::gemm::{End, Groups, MAX_ROWS, Out, PANEL, Place, Right};
 use super::matrix::{Lying, Matrix};
 use super::simd::Simd;
 use super::{Kernel, pack};
@@ -159,42 +159,60 @@ impl Target<'_> {
     }
 }
 
-/// Some columns of alpha·A·B, and what becomes of them.
-pub struct Product<'a, E> {
+/// Copies alpha·B: [depth, columns] into panels.
+pub struct Panels<'a, E> {
     pub alpha: f32,
+    pub b: ArrayView2<'a, E>,
+    /// As many values as [`memory`] says.
+    pub out: &'a mut [f32],
+}
+
+impl<E: Element> Kernel for Panels<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Panels { alpha, b, out } = self;
+        let (depth, columns) = b.dim();
+        match Lying::of(b) {
+            Some(Lying::Columns(b)) => pack::columns(simd, b, 0..columns, alpha, out),
+            Some(Lying::Rows(b)) => pack::rows(simd, b, 0..depth, alpha, out),
+            None => pack::rows(simd, Matrix::of(b), 0..depth, alpha, out),
+        };
+    }
+}
+
+/// Some columns of A·B, and what becomes of them.
+pub struct Product<'a> {
     /// A in groups, strip by strip: [rows, depth].
     pub a: &'a [f32],
-    /// [depth, columns]
-    pub b: ArrayView2<'a, E>,
+    /// B in panels: [depth, columns].
+    pub b: &'a [f32],
+    pub depth: usize,
     /// Of the target.
     pub rows: Range<usize>,
     pub columns: Range<usize>,
     pub target: Target<'a>,
     pub end: End<'a>,
     /// As many values as [`memory`] says.
-    pub memory: [&'a mut [f32]; 2],
+    pub out: &'a mut [f32],
 }
 
-/// What a [`Product`] of so many columns keeps of B and of C, on any instruction set.
+/// What is kept of so many columns of B and of C, on any instruction set.
 pub fn memory(depth: usize, columns: usize) -> [usize; 2] {
     let width = columns.next_multiple_of(PANEL * LINE);
     [depth * width, STRIP * width]
 }
 
-impl<E: Element> Kernel for Product<'_, E> {
+impl Kernel for Product<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Product { alpha, a, b, rows, columns, target, end, memory } = self;
-        let (depth, vectors) = (b.dim().0, columns.len().div_ceil(S::LANES));
+        let Product { a, b, depth, rows, columns, target, end, out } = self;
+        let vectors = columns.len().div_ceil(S::LANES);
         let width = vectors * S::LANES;
-        let [right, out] = memory;
-        let packed = match Lying::of(b) {
-            Some(Lying::Columns(b)) => pack::columns(simd, b, 0..columns.len(), alpha, right),
-            Some(Lying::Rows(b)) => pack::rows(simd, b, 0..depth, alpha, right),
-            None => pack::rows(simd, Matrix::of(b), 0..depth, alpha, right),
-        };
+        let panels = Right { data: b, panel: PANEL * S::LANES * depth, step: PANEL * S::LANES };
         let whole = columns.len() % S::LANES == 0;
         let columns_of = |end| match end {
             End::Bias(bias) => End::Bias(&bias[columns.clone()]),
@@ -214,7 +232,7 @@ impl<E: Element> Kernel for Product<'_, E> {
                 let next = (rows.len() - strip.end).min(STRIP).div_ceil(S::ROWS) * depth * S::LANES;
                 let ahead = strip_of_a(first + STRIP).get(..next).unwrap_or_default();
                 let c = Out { data: out, row: width };
-                simd.gemm_groups((strip.len(), vectors, depth), (a, ahead), packed, c, place);
+                simd.gemm_groups((strip.len(), vectors, depth), (a, ahead), panels, c, place);
             }
             if place.is_none() {
                 for (i, row) in of_target.zip(out.chunks_exact(width)) {

@@ -83,7 +83,8 @@ impl Sampler {
             return Err(Error::Scores { token: broken.map(|(token, _)| *token as usize) });
         }
         // By score, and of equals by number, so that the order does not depend on the way of sorting.
-        let likelier = |a: &(u32, f32), b: &(u32, f32)| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal).then(a.0.cmp(&b.0));
+        let likelier =
+            |a: &(u32, f32), b: &(u32, f32)| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal).then(a.0.cmp(&b.0));
         match self.choice {
             Choice::Greedy => Ok(tokens.into_iter().min_by(likelier).map_or(0, |(token, _)| token)),
             Choice::Sample(sampling) => {

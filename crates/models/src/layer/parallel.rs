@@ -1,6 +1,6 @@
 //! Loops over rows, on as many threads as are worth it.
 
-use foveal::Unwritten;
+use foveal::{Threads, Unwritten};
 use ndarray::{Array2, ArrayBase, ArrayView, CowArray, Data, DataMut, Dimension};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
@@ -38,7 +38,7 @@ pub fn write_new<I: IndexedParallelIterator>(
 
 /// How many blocks a thread takes at least, where all hold `values` numbers together.
 fn least(values: usize) -> usize {
-    if values < WORTH_WAKING { usize::MAX } else { 1 }
+    if values < WORTH_WAKING || Threads::Rayon.available() == 1 { usize::MAX } else { 1 }
 }
 
 /// The array in standard layout: itself, unless it has unusual strides.

@@ -58,7 +58,7 @@ impl<M: Parameters + Clone + Send + Sync> Parts<M> {
         let learn = |(part, (grad, examples)): (usize, (&mut M, &[T::Example]))| {
             let seed = derive_seed(seed, &[1, part as u64]);
             let moment = Moment { seed, dropout: plan.dropout, label_smoothing: plan.label_smoothing, counted };
-            task.learn(model, examples, &moment, grad)
+            foveal::one_of(PARTS, || task.learn(model, examples, &moment, grad))
         };
         let losses = self.grads.par_iter_mut().zip(parts).enumerate().with_max_len(1).map(learn);
         losses.collect::<Vec<_>>().into_iter().collect::<Result<_, Error>>()

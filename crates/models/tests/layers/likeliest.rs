@@ -39,8 +39,7 @@ fn check(embedding: &Embedding, x: &Array1<f32>, k: usize) -> usize {
 fn they_are_those_of_all_scores() {
     for seed in 0..5 {
         let array = table(seed);
-        let weights: [Weight; 3] =
-            [array.mapv(bf16::from_f32).into(), array.mapv(f16::from_f32).into(), array.into()];
+        let weights: [Weight; 3] = [array.mapv(bf16::from_f32).into(), array.mapv(f16::from_f32).into(), array.into()];
         for weight in weights {
             let embedding = Embedding { weight };
             for k in [1, 2, 40] {
