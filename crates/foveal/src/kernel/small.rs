@@ -121,11 +121,11 @@ impl Kernel for Backward<'_> {
         let (queries, keys, dim, value_dim) = (q.rows(), k.rows(), q.cols(), v.cols());
         let [width, wide_k, wide_v] = [keys, dim, value_dim].map(|n| n.next_multiple_of(S::LANES));
         let columns = keys.next_multiple_of(PANEL * S::LANES);
-        let [q_rows, k_rows, dout_rows, out_rows, k_columns, v_columns, p, ds, of_q, of_k, of_v] = memory.cut([
+        let [q_rows, k_rows, dout_rows, delta, k_columns, v_columns, p, ds, of_q, of_k, of_v] = memory.cut([
             Copied::room::<S>(q),
             Copied::room::<S>(k),
             Copied::room::<S>(dout),
-            Copied::room::<S>(out),
+            queries,
             columns * dim,
             columns * value_dim,
             queries * width,
@@ -138,10 +138,15 @@ impl Kernel for Backward<'_> {
         let q_copy = Copied::new(simd, q, scores.scale, q_rows);
         let k_copy = Copied::new(simd, k, scores.scale, k_rows);
         let dout_copy = Copied::new(simd, dout, 1.0, dout_rows);
-        let out_copy = Copied::new(simd, out, 1.0, out_rows);
+        for (i, delta) in delta.iter_mut().enumerate() {
+            *delta = match out.row(i) {
+                Some(out) => softmax::dot(simd, &dout_copy.row(i)[..value_dim], out),
+                None => (0..value_dim).map(|j| dout.get(i, j) * out.get(i, j)).sum(),
+            };
+        }
         if hides(&scores, b, queries) {
-            let copies = [q_copy, k_copy, dout_copy, out_copy];
-            let finite = copies.iter().all(|copy| pack::all_finite(copy.data)) && pack::rows_finite(v, 0..keys);
+            let inputs = [q_copy.data, k_copy.data, dout_copy.data, &*delta];
+            let finite = inputs.iter().all(|values| pack::all_finite(values)) && pack::rows_finite(v, 0..keys);
             if !finite || !lse.iter().all(|lse| *lse < f32::INFINITY) {
                 return false;
             }
@@ -157,15 +162,14 @@ impl Kernel for Backward<'_> {
             let to_ds = Out { data: ds, row: width };
             simd.gemm((n, vectors, value_dim), dout_copy.left(rows.start), v_columns, to_ds, Store::Set);
             for ((i, p), ds) in rows.clone().zip(p.chunks_exact_mut(width)).zip(ds.chunks_exact_mut(width)) {
-                let delta = softmax::dot(simd, dout_copy.row(i), out_copy.row(i));
                 let (p, p_rest) = p.split_at_mut(vectors * S::LANES);
                 let (ds, ds_rest) = ds.split_at_mut(vectors * S::LANES);
                 options::hide_outside(simd, p, scores.interval(b, i), f32::NEG_INFINITY);
                 match scores.dropout(b, h, i) {
-                    None => softmax::exp_and_gradient(simd, p, ds, lse[i], delta),
+                    None => softmax::exp_and_gradient(simd, p, ds, lse[i], delta[i]),
                     Some(dropout) => {
                         dropout.apply(0, &mut ds[..end]);
-                        softmax::exp_and_gradient(simd, p, ds, lse[i], delta);
+                        softmax::exp_and_gradient(simd, p, ds, lse[i], delta[i]);
                         dropout.apply(0, &mut p[..end]);
                     }
                 }
