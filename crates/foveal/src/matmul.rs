@@ -410,7 +410,7 @@ impl Large<'_, '_> {
         dispatch(self.isa, Product { a, b, depth, rows, columns, target, end, out });
     }
 
-    /// For few columns: each thread has rows of its own, and copies B for itself.
+    /// For few columns: each thread has rows of its own, and copies B for itself, once; of A, a strip at a time.
     fn by_rows(&self, scratch: &mut Scratch) {
         let m = self.a.dim().0;
         let pieces = self.pieces(product::COLUMNS);

@@ -12,6 +12,8 @@
 //!       for each panel of B:               k × 2 vectors stay in L1
 //!         for each 12 rows:                C[12, panel] in registers  += A·B
 //! ```
+//! Where B has few columns, all of it is copied first, and A strip by strip: a thread then has no copy of A that leaves L2.
+//!
 //! Which rows and columns belong to a task does not change any chain of additions, so results do not depend on it.
 
 use std::marker::PhantomData;
