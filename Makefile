@@ -9,11 +9,15 @@ VENV := .venv-bench
 # The documents' line of Shakespeare, and a sentence to translate.
 LINE := ROMEO: But soft, what light through yonder window breaks?
 SENTENCE := The student reads two books.
+# The oldest compiler that is promised to do.
+RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+# The commit or tag that the public interface is compared with: the last release, or the last commit where there is none.
+SINCE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD)
 # Installing takes root.
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples browser-test chromium doc bench compare
+.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,7 +44,7 @@ training-data: ## fetch the play and the digits that the models inside are train
 strings: ## fetch English-Korean strings of programs, to train a translator on (apt-get, some minutes)
 	python3 scripts/fetch_strings.py
 
-models: training-data ## train the models inside the program again, from nothing, into assets/models
+models: training-data ## train the models inside the program again, from nothing, into crates/assets/models
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh
 
 test: data fmt lint rust-test examples browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
@@ -51,6 +55,8 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+# The data is there (see `data`): no test may be skipped for want of it.
+rust-test: export FOVEAL_TEST_DATA = required
 # nextest runs test binaries side by side; it knows no doc examples.
 rust-test:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
@@ -65,6 +71,7 @@ examples:
 	  name=$$(basename $$example .rs); echo "example $$name"; \
 	  $(CARGO) run --quiet --package foveal --example $$name >/dev/null || exit 1; \
 	done
+	$(CARGO) run --quiet --package foveal-models --example tile -- crates/assets/models/shakespeare "to be or not to be" >/dev/null
 
 # The page in real Chromium.
 browser-test: .venv-browser/ready chromium
@@ -79,10 +86,25 @@ chromium:
 	.venv-browser/bin/python -m pip install --quiet -r $<
 	touch $@
 
+sanitize: ## the engine's tests under AddressSanitizer, ThreadSanitizer and valgrind (half an hour)
+	CARGO=$(CARGO) scripts/sanitize.sh $(ARGS)
+
 doc: ## the documentation, with its formulas, in target/doc/foveal
 	RUSTDOCFLAGS="--html-in-header $(CURDIR)/docs/katex.html -D warnings" $(CARGO) doc --workspace --no-deps
 	@test -d target/doc/katex || (cd target/doc && npm pack --silent katex >/dev/null && tar xzf katex-*.tgz \
 	  && mv package/dist katex && rm -r package katex-*.tgz)
+
+package: ## every crate as it would be published: built from its package alone, at most 10 MB
+	CARGO=$(CARGO) python3 scripts/check_packages.py $(ARGS)
+
+# In a folder of its own: another compiler would build everything in target/ anew.
+msrv: ## check everything with the oldest compiler that rust-version promises; rustup fetches it
+	rustup toolchain install --no-self-update --profile minimal $(RUST_VERSION)
+	CARGO_TARGET_DIR=target/msrv rustup run $(RUST_VERSION) cargo check --workspace --all-targets --locked $(ARGS)
+
+semver: ## compare the public interface with that of the last release, or of SINCE=<commit or tag>
+	@$(CARGO) semver-checks --version >/dev/null 2>&1 || { echo "first: cargo install --locked cargo-semver-checks"; exit 1; }
+	$(CARGO) semver-checks --workspace --exclude foveal-cli --baseline-rev $(SINCE) $(ARGS)
 
 bench: ## the engine alone, against the limits of the machine
 	$(CARGO) bench -p foveal --bench engine -- $(ARGS)

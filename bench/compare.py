@@ -3,6 +3,8 @@
 The engine against attention of others (engine.py), models and training against transformers and PyTorch (models.py). Every
 answer is checked against float64 before it is timed. A ratio is the median over the rounds of theirs / ours, so above 1
 Foveal is faster. Prints a table and writes out/compare.json, one object a row.
+
+With --against REVISION the rival is Foveal itself as it was then: no work may have become slower.
 """
 
 import argparse
@@ -11,16 +13,17 @@ import os
 import statistics
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from build import ROOT
+from build import ROOT, bench, checked_out
 from engine import Engine
 from models import FirstToken, Models
 from rounds import Failed, Turn, Worker, detail, measure, paired, progress
 from work import Check, Suite, Work, Wrong
 
 RIVALS = ["torch", "flex", "onnxruntime", "candle", "transformers"]
+NO_SLOWER = 0.97  # what is within the noise of a paired measurement
 
 
 @dataclass
@@ -145,6 +148,11 @@ class Comparison:
         self.remarks.append(text)
 
 
+def against_before(work: Work) -> Work:
+    """The same work with nobody but our own program of an earlier revision to beat."""
+    return replace(work, rivals={"before": NO_SLOWER}, limit=None, share=None, plain=None, most=None)
+
+
 def table(rows: list[Row]) -> str:
     def number(x: float | None, digits: int) -> str:
         return "—" if x is None else f"{x:.{digits}f}"
@@ -177,18 +185,24 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="the works whose names contain this")
     parser.add_argument("--rivals", default=",".join(RIVALS), help="the rivals to run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, help="default: 15 rounds, or 7 where a round takes longer than 3 s")
+    parser.add_argument("--against", metavar="REVISION", help="an earlier revision of Foveal is the only rival")
     parser.add_argument("--threads", type=int, default=2, help="of every program (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "compare.json")
     options = parser.parse_args()
 
     suites = [Engine(), Models(), FirstToken()]
     everything = [(suite, work) for suite in suites for work in suite.works()]
+    before = checked_out(options.against) if options.against else None
+    if before:
+        everything = [(suite, against_before(work)) for suite, work in everything if work.unit != "MiB"]
     chosen = [(suite, work) for suite, work in everything if options.only in work.name]
     if not chosen:
         parser.error(f"no work has {options.only!r} in its name:\n" + "\n".join(work.name for _, work in everything))
     rivals = [key for key in options.rivals.split(",") if key]
     if unknown := set(rivals) - set(RIVALS):
         parser.error(f"unknown rivals: {', '.join(sorted(unknown))}")
+    if before:
+        rivals = ["before"]
     # Each library reads its own; none may use more threads than the others.
     names = ("BENCH_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(names, str(options.threads))}
@@ -199,7 +213,12 @@ def main() -> None:
         if not works:
             continue
         needed = {key for work in works for key in work.rivals} & set(rivals)
-        comparison = Comparison(suite, suite.workers(needed, environment), options.rounds)
+        workers = suite.workers(needed, environment)
+        if before:
+            ours = workers["ours"]
+            command = [bench(*suite.bench, before), *ours.command[1:]]
+            workers["before"] = type(ours)(f"foveal at {options.against}", command, environment)
+        comparison = Comparison(suite, workers, options.rounds)
         try:
             for work in works:
                 comparison.run(work, rivals)

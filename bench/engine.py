@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import torch
 
 import oracle
 from build import ROOT, bench, built
@@ -16,11 +17,13 @@ from work import Check, Work
 class Engine:
     """See `Suite`."""
 
+    bench = ("foveal", "engine")
+
     def works(self) -> list[Work]:
         return works()
 
     def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:
-        ours = [bench("foveal", "engine"), "--worker"]
+        ours = [bench(*self.bench), "--worker"]
         workers = {key: Worker("foveal", ours, environment) for key in ("ours", "plain", "limit")}
         for key, name in (("torch", "PyTorch"), ("flex", "FlexAttention"), ("onnxruntime", "ONNX Runtime")):
             workers[key] = Worker(name, [sys.executable, str(ROOT / f"bench/rivals/{key}_worker.py")], environment)
@@ -38,6 +41,9 @@ class Engine:
         if spec["mask"] == "blocks":
             request["inputs"]["blocks"] = f"{folder}/blocks"
             Path(request["inputs"]["blocks"]).write_text(json.dumps(big_bird(spec["keys"])))
+        if spec["mask"] == "packed":
+            request["inputs"]["lengths"] = f"{folder}/lengths"
+            Path(request["inputs"]["lengths"]).write_text(json.dumps(spec["lengths"]))
         return request, lambda request, paths: oracle.check(request, arrays, paths)
 
 
@@ -53,8 +59,9 @@ def big_bird(tokens: int, size: int = 64) -> dict:
     return {"size": size, "rows": [*rows, list(range(blocks))]}
 
 
-def spec(work: str, shape: list[int], mask: str = "none", bias: str = "none", keys: int | None = None, left: int = 0) -> dict:
-    return {"work": work, "shape": shape, "keys": keys or shape[2], "mask": mask, "bias": bias, "left": left}
+def spec(work: str, shape: list[int], mask: str = "none", bias: str = "none", keys: int | None = None, **others) -> dict:
+    sizes = {"shape": shape, "kv_heads": shape[1], "keys": keys or shape[2]}
+    return {"work": work, **sizes, "mask": mask, "bias": bias, "left": 0, **others}
 
 
 def works() -> list[Work]:
@@ -95,6 +102,14 @@ def works() -> list[Work]:
             plain_name="own causal forward",
             plain_bar=within_15,
         ),
+        Work(
+            f"forward {text(base)} ALiBi as a score function",
+            spec("forward", base, "none", "alibi_function"),
+            limit="fma_peak",
+            plain=spec("forward", base, "none", "alibi"),
+            plain_name="own ALiBi",
+            plain_bar=1 / 1.5,
+        ),
         Work(f"forward {text(base)} per-head bias", spec("forward", base, "none", "dense"), {"torch": 2.5}, "fma_peak"),
     ]
     long = [1, 12, 4096, 64]
@@ -112,6 +127,19 @@ def works() -> list[Work]:
     newest = [1, 12, 1, 64]
     decode = spec("decode", newest, "causal", keys=32768)
     listed.append(Work("decode 1×12×1×64 on 32768 keys", decode, {"torch": 1.5}, "read_bandwidth", 0.8))
+    bf16 = {**decode, "cache": "bf16"}
+    listed.append(
+        Work(
+            "decode 1×12×1×64 on 32768 keys in bf16",
+            bf16,
+            plain={**bf16, "cache": "f32"},
+            plain_name="own decode in f32",
+            plain_bar=1.7,
+        )
+    )
+    grouped = spec("decode", [1, 64, 1, 128], "causal", keys=32768, kv_heads=8)
+    listed.append(Work("decode 1×64×1×128 on 8 heads of 32768 keys", grouped, {"torch": 2.0}, "read_bandwidth", 0.75))
+    listed += packed()
     listed.append(Work("small call 1×4×16×32", spec("call", [1, 4, 16, 32]), {"torch": 1.0}, most=3.0, unit="µs"))
 
     head = [1, 1, 16384, 64]
@@ -123,6 +151,17 @@ def works() -> list[Work]:
         Work("memory of backward 1×1×65536×64", spec("backward", [1, 1, 65536, 64]), most=64.0, unit="MiB"),
     ]
     return listed + family()
+
+
+def packed() -> list[Work]:
+    """Sequences of different lengths end to end. PyTorch pads them, or takes one after the other."""
+    lengths = np.random.default_rng(0).integers(16, 512, 64, endpoint=True).tolist()
+    shape = [1, 12, sum(lengths), 64]
+    listed = []
+    for rival, name, bar in (("padded", "padded", 2.9), ("each", "one by one", 1.1)):
+        sequences = spec("forward", shape, "packed", lengths=lengths, pairs=sum(n * n for n in lengths), rival=rival)
+        listed.append(Work(f"64 sequences of 16 to 512, PyTorch's {name}", sequences, {"torch": bar}, "fma_peak"))
+    return listed
 
 
 def family() -> list[Work]:
@@ -171,14 +210,18 @@ def doubling(kind: str, tokens: int) -> dict:
 
 def inputs(work: dict) -> dict[str, np.ndarray]:
     batch, heads, queries, dim = work["shape"]
-    keys = work["keys"]
+    kv_heads, keys = work["kv_heads"], work["keys"]
     random = np.random.default_rng(zlib.crc32(json.dumps(work).encode()))
-    shapes = {"q": (batch, heads, queries, dim), "k": (batch, heads, keys, dim), "v": (batch, heads, keys, dim)}
+    shapes = {"q": (batch, heads, queries, dim), "k": (batch, kv_heads, keys, dim), "v": (batch, kv_heads, keys, dim)}
     if work["work"] == "backward":
         shapes["dout"] = shapes["q"]
     if work["bias"] == "dense":
         shapes["bias"] = (1, heads, queries, keys)
     arrays = {name: random.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+    if work.get("cache") == "bf16":
+        # Rounded to bf16 beforehand, so that who reads f32 has the same answer to give.
+        rounded = {name: torch.from_numpy(arrays[name]).bfloat16().float().numpy() for name in ("k", "v")}
+        arrays |= rounded
     if work["bias"] == "alibi":
         arrays["bias"] = oracle.alibi(heads, queries, keys)
     if work["mask"] == "keep":

@@ -61,6 +61,8 @@ MEDIUM = gpt(6, 6, 384, 256, 65)
 class Models:
     """See `Suite`. A spec says which model and which sizes; the request has the checkpoint and the tokens."""
 
+    bench = ("foveal-models", "models")
+
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="foveal-models-")
 
@@ -86,7 +88,7 @@ class Models:
         ]
 
     def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:
-        ours = [bench("foveal-models", "models"), "--worker"]
+        ours = [bench(*self.bench), "--worker"]
         workers = {key: Worker("foveal", ours, environment) for key in ("ours", "plain")}
         for key, name, file in (("transformers", "transformers", "transformers"), ("torch", "PyTorch", "training")):
             workers[key] = Worker(name, [sys.executable, str(ROOT / f"bench/rivals/{file}_worker.py")], environment)
@@ -127,13 +129,15 @@ class Models:
 class FirstToken:
     """See `Suite`. Whole programs, from start to the first token of a real checkpoint."""
 
+    bench = ("foveal-models", "models")
+
     def works(self) -> list[Work]:
         return [Work("SmolLM2 135M, from start to first token", {}, {"transformers": 2.0})]
 
     def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:
         theirs = [sys.executable, str(ROOT / "bench/rivals/first_token.py")]
         return {
-            "ours": Program("foveal", [bench("foveal-models", "models"), "--first-token"], environment),
+            "ours": Program("foveal", [bench(*self.bench), "--first-token"], environment),
             "transformers": Program("transformers", theirs, environment),
         }
 

@@ -98,7 +98,9 @@ class Head:
     head: int
 
     def __post_init__(self):
-        self.q, self.k, self.v = (torch.from_numpy(self.arrays[name][0, self.head]).double() for name in "qkv")
+        kv_head = self.head * self.work["kv_heads"] // self.work["shape"][1]
+        heads = {"q": self.head, "k": kv_head, "v": kv_head}
+        self.q, self.k, self.v = (torch.from_numpy(self.arrays[name][0, head]).double() for name, head in heads.items())
         self.queries, self.keys = self.q.shape[0], self.k.shape[0]
         self.scale = 1.0 / math.sqrt(self.q.shape[1])
 
@@ -112,7 +114,7 @@ class Head:
         scores = self.scale * self.q[rows] @ self.k.T
         distance = rows[:, None] + (self.keys - self.queries) - torch.arange(self.keys)
         match self.work["bias"]:
-            case "alibi":
+            case "alibi" | "alibi_function":
                 scores -= float(alibi_slopes(self.work["shape"][1])[self.head]) * distance.abs()
             case "dense":
                 scores += torch.from_numpy(self.arrays["bias"][0, self.head])[rows].double()
@@ -121,6 +123,10 @@ class Head:
                 scores[distance < 0] = -torch.inf
             case "window":
                 scores[(distance < 0) | (distance > self.work["left"])] = -torch.inf
+            case "packed":
+                lengths = torch.tensor(self.work["lengths"])
+                sequence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+                scores[sequence[rows][:, None] != sequence] = -torch.inf
             case "longformer":
                 scores[distance.abs() > self.work["window"]] = -torch.inf
             case "blocks":

@@ -41,6 +41,8 @@ Check = Callable[[dict, dict[str, str]], None]
 class Suite(Protocol):
     """Works of one kind, and the programs that do them."""
 
+    bench: tuple[str, str]  # our own program: its package and its name
+
     def works(self) -> list[Work]: ...
 
     def workers(self, rivals: set[str], environment: dict[str, str]) -> dict[str, Worker]:

@@ -19,7 +19,7 @@ $FOVEAL train digits "$cache/mnist/train-images-idx3-ubyte" "$cache/mnist/train-
 for name in translate-en-ko shakespeare digits; do
     # The model and its vocabularies; the state of the run and its losses stay behind.
     (cd "$out/$name" && find . -name '*.json' -o -name 'model.safetensors') | while read -r file; do
-        mkdir -p "assets/models/$name/$(dirname "$file")"
-        cp "$out/$name/$file" "assets/models/$name/$file"
+        mkdir -p "crates/assets/models/$name/$(dirname "$file")"
+        cp "$out/$name/$file" "crates/assets/models/$name/$file"
     done
 done

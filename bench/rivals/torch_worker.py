@@ -13,13 +13,16 @@ def tensor(work: dict, name: str, shape: list[int], dtype: str = "<f4") -> torch
 
 def ways(work: dict) -> list[Way]:
     batch, heads, queries, dim = work["shape"]
-    keys = work["keys"]
+    kv_heads, keys = work["kv_heads"], work["keys"]
     q = tensor(work, "q", [batch, heads, queries, dim])
-    k = tensor(work, "k", [batch, heads, keys, dim])
-    v = tensor(work, "v", [batch, heads, keys, dim])
+    k = tensor(work, "k", [batch, kv_heads, keys, dim])
+    v = tensor(work, "v", [batch, kv_heads, keys, dim])
     match work["work"]:
+        case "forward" if work["mask"] == "packed":
+            return padded_ways(work, q, k, v) if work["rival"] == "padded" else each_ways(work, q, k, v)
         case "forward" | "call" | "decode":
-            return [forward_way(name, q, k, v, **options) for name, options in calls(work, queries, keys, heads)]
+            grouped = {"enable_gqa": True} if kv_heads < heads else {}
+            return [forward_way(name, q, k, v, **options, **grouped) for name, options in calls(work, queries, keys, heads)]
         case "backward":
             return [backward_way(work, q, k, v, **options) for _, options in calls(work, queries, keys, heads)]
         case other:
@@ -50,6 +53,39 @@ def calls(work: dict, queries: int, keys: int, heads: int) -> list[tuple[str, di
 def forward_way(name: str, q, k, v, **options) -> Way:
     # None of the inputs asks for a gradient, so nothing is recorded.
     return Way(name, lambda: F.scaled_dot_product_attention(q, k, v, **options), lambda out: {"out": out.numpy()})
+
+
+def padded_ways(work: dict, *qkv: torch.Tensor) -> list[Way]:
+    """All sequences in one batch as long as the longest, with a mask over what is not there."""
+    lengths = torch.tensor(work["lengths"])
+    inside = torch.arange(lengths.max()) < lengths[:, None]  # [sequences, longest]
+
+    def pad(x: torch.Tensor) -> torch.Tensor:
+        padded = torch.zeros(*inside.shape, x.shape[1], x.shape[3])
+        padded[inside] = x[0].transpose(0, 1)
+        return padded.transpose(1, 2).contiguous()
+
+    q, k, v = map(pad, qkv)
+    keep = inside[:, None, None, :]
+    added = torch.zeros(keep.shape).masked_fill_(~keep, -torch.inf)
+
+    def way(name: str, mask: torch.Tensor) -> Way:
+        answers = lambda out: {"out": out.transpose(1, 2)[inside].transpose(0, 1)[None].numpy()}
+        return Way(name, lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=mask), answers)
+
+    return [way("attn_mask, bool", keep), way("attn_mask, float", added)]
+
+
+def each_ways(work: dict, *qkv: torch.Tensor) -> list[Way]:
+    """A call for each sequence, on views of what lies end to end or on tensors of its own."""
+    views = list(zip(*(x.split(work["lengths"], 2) for x in qkv)))
+    copies = [tuple(x.contiguous() for x in one) for one in views]
+
+    def way(name: str, sequences: list) -> Way:
+        run = lambda: [F.scaled_dot_product_attention(*one) for one in sequences]
+        return Way(name, run, lambda outs: {"out": torch.cat(outs, 2).numpy()})
+
+    return [way("views", views), way("copies", copies)]
 
 
 def backward_way(work: dict, q, k, v, **options) -> Way:

@@ -5,8 +5,9 @@
 
 Whatever goes wrong is answered with {"error": text}. The worker ends when its input does.
 
-A work of the engine: {"work": "forward" | "call" | "backward" | "decode", "shape": [B, H, T, D], "keys": S, "mask": "none" | "causal" | "keep" | "longformer",
-"bias": "none" | "alibi" | "dense", "inputs": {name: path of raw little-endian f32; keep: bytes}, "answers": folder}.
+A work of the engine: {"work": "forward" | "call" | "backward" | "decode", "shape": [B, H, T, D], "kv_heads": heads of k and v, "keys": S,
+"mask": "none" | "causal" | "keep" | "longformer" | "packed", "bias": "none" | "alibi" | "dense", "inputs": {name: path of raw little-endian f32; keep: bytes},
+"answers": folder}. A packed one has "lengths", those of the sequences that lie end to end in T.
 Those of models are listed in ../models.py.
 """
 

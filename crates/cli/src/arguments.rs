@@ -5,6 +5,8 @@ mod train;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use foveal_models::TokenAxis;
+use foveal_models::trace::Kind;
 
 pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainTask, TrainText};
 use crate::language::Language;
@@ -116,6 +118,16 @@ pub enum Unit {
     Words,
 }
 
+impl Unit {
+    /// An axis of tokens in this unit.
+    pub fn of(self, axis: &TokenAxis) -> TokenAxis {
+        match self {
+            Unit::Tokens => axis.clone(),
+            Unit::Words => axis.words(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Show {
     /// The attention weights
@@ -144,6 +156,16 @@ pub enum KindChoice {
     Encoder,
     Decoder,
     Cross,
+}
+
+impl From<KindChoice> for Kind {
+    fn from(choice: KindChoice) -> Self {
+        match choice {
+            KindChoice::Encoder => Kind::Encoder,
+            KindChoice::Decoder => Kind::Decoder,
+            KindChoice::Cross => Kind::Cross,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -41,8 +41,8 @@ pub fn run(bench: &Bench, output: Output) -> Result<()> {
         ("backward, causal", 2.5 * pairs, Box::new(|| done(causal.backward(&q, &k, &v, &fwd_causal, &dout)))),
         ("decode", 2.0 * pairs / tokens as f64, Box::new(|| done(causal.decode(&newest, &cache)))),
     ];
-    let ko = |english, korean| output.language.of(english, korean);
-    let mut table = Table::new([ko("work", "작업"), "ms", "GFLOP/s"]);
+    let tr = |english, korean| output.language.of(english, korean);
+    let mut table = Table::new([tr("work", "작업"), "ms", "GFLOP/s"]);
     let (mut names, mut rates, mut figures) = (Vec::new(), Vec::new(), Vec::new());
     for (name, operations, work) in &mut works {
         let mut times = Vec::with_capacity(ROUNDS);
@@ -62,7 +62,7 @@ pub fn run(bench: &Bench, output: Output) -> Result<()> {
     let title = format!(
         "1×{heads}×{tokens}×{dims}, f32, {} {}, {}",
         rayon::current_num_threads(),
-        ko("threads", "스레드"),
+        tr("threads", "스레드"),
         foveal::Isa::best()
     );
     let scene = Bars::new(rates, names)?.measure("GFLOP/s").title(title.clone()).language(output.language.into());

@@ -7,11 +7,10 @@ use ndarray::Array2;
 use serde_json::json;
 
 use crate::arguments::{By, Heads};
-use crate::model::Loaded;
 use crate::output::Output;
 use crate::report::Report;
-use crate::source;
 use crate::table::Table;
+use crate::{model, source};
 
 /// The text that heads are scored on where the user gives none.
 const TEXT: &str = "ROMEO: But soft, what light through yonder window breaks? It is the east, and Juliet is the sun. \
@@ -23,10 +22,10 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
         (None, None) => TEXT.to_owned(),
         (text, file) => source::text(text.as_deref(), file.as_deref())?,
     };
-    let loaded = Loaded::open(&heads.model, "shakespeare")?;
-    let model = loaded.model.as_language_model()?;
+    let open = model::open(&heads.model, "shakespeare")?;
+    let model = open.model.as_language_model()?;
     let shape = model.shape();
-    let encoding = loaded.tokenizer()?.encode(&text)?;
+    let encoding = open.tokenizer()?.encode(&text)?;
     // Twice as many random tokens must fit.
     let repeated = Repeated { period: heads.period.min(shape.context / 2), seed: heads.seed };
     let mut scores = scores_of(model, encoding.ids(), repeated)?;
@@ -41,7 +40,7 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
         let (a, b) = (value(a, heads.by).unwrap_or(0.0), value(b, heads.by).unwrap_or(0.0));
         if heads.by == By::Entropy { a.total_cmp(&b) } else { b.total_cmp(&a) }
     });
-    let ko = |english, korean| output.language.of(english, korean);
+    let tr = |english, korean| output.language.of(english, korean);
     let mut table = Table::new(columns(&output, heads.ablate));
     for scores in scores.iter().take(heads.top) {
         table.row(row(scores, heads.ablate.then(|| loss_of(scores)).flatten()));
@@ -52,9 +51,9 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
         (0..shape.layers).map(|layer| format!("{layer}")),
         (0..shape.heads).map(|head| format!("{head}")),
     )?;
-    let scene = scene.axes(ko("layer", "층"), ko("head", "헤드")).measure(name).title(&loaded.name).note(name);
-    let about =
-        format!("{}: {} {} × {} {}", loaded.name, shape.layers, ko("layers", "층"), shape.heads, ko("heads", "헤드"));
+    let scene = scene.axes(tr("layer", "층"), tr("head", "헤드")).measure(name).title(&open.name).note(name);
+    let title =
+        format!("{}: {} {} × {} {}", open.name, shape.layers, tr("layers", "층"), shape.heads, tr("heads", "헤드"));
     let figures = scores.iter().map(|scores| {
         json!({
             "layer": scores.head.site.layer, "head": scores.head.head, "previous": scores.previous,
@@ -65,10 +64,10 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
         })
     });
     output.show(&Report {
-        title: about,
+        title,
         tables: vec![table],
         scenes: vec![scene.language(output.language.into()).into()],
-        figures: json!({ "model": loaded.name, "heads": figures.collect::<Vec<_>>() }),
+        figures: json!({ "model": open.name, "heads": figures.collect::<Vec<_>>() }),
         ..Report::default()
     })
 }

@@ -26,7 +26,8 @@ use clap::Parser;
 use output::Output;
 
 fn main() -> ExitCode {
-    foveal::keep_memory();
+    foveal_compute::keep_memory();
+    foveal_compute::large_pages();
     // On a thread of the pool: what is shared out from there finds the others without waiting to be woken itself.
     rayon::scope(|_| run())
 }

@@ -10,10 +10,9 @@ use foveal_view::{Map as Picture, Steps};
 use serde_json::json;
 
 use crate::arguments::{Map, PoolChoice};
-use crate::model::Loaded;
 use crate::output::Output;
 use crate::report::Report;
-use crate::source;
+use crate::{model, source};
 
 /// Pixels of a terminal's picture, a side: more than any has rows or columns.
 const TERMINAL: usize = 256;
@@ -22,13 +21,13 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     output.check_file()?;
     let text =
         if map.path == Path::new("-") { source::text(Some("-"), None)? } else { source::text(None, Some(&map.path))? };
-    let loaded = Loaded::open(&map.model, "shakespeare")?;
-    let model = loaded.model.as_language_model()?;
+    let open = model::open(&map.model, "shakespeare")?;
+    let model = open.model.as_language_model()?;
     let shape = model.shape();
-    let encoding = loaded.tokenizer()?.encode(&text)?;
+    let encoding = open.tokenizer()?.encode(&text)?;
     let most = map.most.unwrap_or(shape.context).min(shape.context);
     let tokens = &encoding.ids()[..encoding.len().min(most)];
-    let ko = |english, korean| output.language.of(english, korean);
+    let tr = |english, korean| output.language.of(english, korean);
     if tokens.len() < encoding.len() {
         eprintln!("foveal: {} of {} tokens: the model sees {} at a time", tokens.len(), encoding.len(), shape.context);
     }
@@ -47,7 +46,7 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     rayon::scope(|_| read = model.infer(tokens, 1, None, &mut probe).map(drop));
     read?;
     let trace = probe.into_trace();
-    let attended = trace.layer(Kind::Decoder, layer)?;
+    let traced = trace.layer(Kind::Decoder, layer)?;
     let within = |range: &Option<Range<usize>>| match range {
         Some(range) if range.end > tokens.len() => {
             bail!("tokens {range:?} are asked for, but there are {}", tokens.len())
@@ -62,14 +61,14 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
         PoolChoice::Mean => Pool::Mean,
         PoolChoice::Sum => Pool::Sum,
     };
-    let picture = attended.map((0, map.head), rows.clone(), columns.clone(), pixels, pool)?;
+    let picture = traced.map((0, map.head), rows.clone(), columns.clone(), pixels, pool)?;
     let figures = json!({
-        "model": loaded.name, "tokens": tokens.len(), "layer": layer, "head": map.head,
+        "model": open.name, "tokens": tokens.len(), "layer": layer, "head": map.head,
         "rows": [rows.start, rows.end], "columns": [columns.start, columns.end],
         "pixels": picture.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>(),
     });
-    let note = format!("{} · {} {layer}, {} {}", loaded.name, ko("layer", "층"), ko("head", "헤드"), map.head);
-    let title = format!("{} × {} {}", rows.len(), columns.len(), ko("tokens", "토큰"));
+    let note = format!("{} · {} {layer}, {} {}", open.name, tr("layer", "층"), tr("head", "헤드"), map.head);
+    let title = format!("{} × {} {}", rows.len(), columns.len(), tr("tokens", "토큰"));
     let scene = Picture::new(picture, rows, columns)?.steps(Steps::Log).title(title).note(note);
     output.show(&Report { scenes: vec![scene.language(output.language.into()).into()], figures, ..Report::default() })
 }

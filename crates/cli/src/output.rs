@@ -77,7 +77,7 @@ impl Output {
             return self.line(&serde_json::to_string_pretty(&report.figures)?);
         }
         let mut text = String::new();
-        for line in std::iter::once(&report.title).chain(&report.about).filter(|line| !line.is_empty()) {
+        for line in std::iter::once(&report.title).chain(&report.notes).filter(|line| !line.is_empty()) {
             text.push_str(line);
             text.push('\n');
         }

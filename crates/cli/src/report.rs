@@ -11,7 +11,7 @@ pub struct Report {
     /// The first line.
     pub title: String,
     /// Sentences below it.
-    pub about: Vec<String>,
+    pub notes: Vec<String>,
     /// Tables.
     pub tables: Vec<Table>,
     /// Pictures. The first is the one that goes to a file.

@@ -1,25 +1,21 @@
 //! `foveal see`: text or image → model → trace → picture.
 
 mod image;
-mod looked;
 mod page;
 
 use anyhow::{Result, bail};
-use foveal_models::analysis::rollout;
-use foveal_models::analysis::{norms, words};
+use foveal_models::analysis::{norms, rollout, words};
 use foveal_models::trace::LayerTrace;
+use foveal_models::{Observation, OpenModel, TokenAxis};
 use foveal_view::{Bars, Grid, Heatmap, Lines, Scene};
 use ndarray::Array2;
 use serde_json::json;
 
-use self::looked::Looked;
-pub use self::looked::Side;
 use crate::arguments::{KindChoice, See, Show, Unit, View, Which};
-use crate::model::Loaded;
 use crate::output::Output;
 use crate::report::Report;
-use crate::source;
 use crate::table::Table;
+use crate::{model, source};
 
 /// Tokens of a matrix at most: more are for `foveal map`.
 const MOST: usize = 2048;
@@ -31,46 +27,55 @@ pub fn run(see: &See, output: Output) -> Result<()> {
     }
     let text = source::text(see.text.text.as_deref(), see.text.file.as_deref())?;
     let default = if see.kind == Some(KindChoice::Cross) { "translate-en-ko" } else { "shakespeare" };
-    let loaded = Loaded::open(&see.model, default)?;
-    let looked = Looked::at(&loaded, &text, see.kind)?;
-    let most = looked.queries.labels.len().max(looked.keys.labels.len());
+    let open = model::open(&see.model, default)?;
+    let seen = Observation::of(&open, &text, see.kind.map(Into::into))?;
+    let most = seen.queries.len().max(seen.keys.len());
     if most > MOST {
         bail!("{most} tokens are too many to label; `foveal map` shows the attention of long texts");
     }
-    output.show(&report(see, &loaded, &looked, &output)?)
+    output.show(&report(see, &open, &seen, &output)?)
 }
 
-fn report(see: &See, loaded: &Loaded, looked: &Looked, output: &Output) -> Result<Report> {
-    let ko = |english, korean| output.language.of(english, korean);
-    let (queries, keys) = (looked.queries.of(see.tokens), looked.keys.of(see.tokens));
-    let place = place(see, looked)?;
-    let note = match (place, see.show) {
-        (Place::All, _) => String::new(),
-        (Place::Layer(layer), _) => format!("{} {layer}", ko("layer", "층")),
-        (Place::Head(layer, _), Show::Rollout) => format!("{} 0–{layer}", ko("layers", "층")),
-        (Place::Head(layer, head), _) => format!("{} {layer}, {} {head}", ko("layer", "층"), ko("head", "헤드")),
+fn report(see: &See, open: &OpenModel, seen: &Observation, output: &Output) -> Result<Report> {
+    let tr = |english, korean| output.language.of(english, korean);
+    let (queries, keys) = (see.tokens.of(&seen.queries), see.tokens.of(&seen.keys));
+    let selection = selection(see, seen)?;
+    let note = match (selection, see.show) {
+        (Selection::All, _) => String::new(),
+        (Selection::Layer(layer), _) => format!("{} {layer}", tr("layer", "층")),
+        (Selection::Head(layer, _), Show::Rollout) => format!("{} 0–{layer}", tr("layers", "층")),
+        (Selection::Head(layer, head), _) => format!("{} {layer}, {} {head}", tr("layer", "층"), tr("head", "헤드")),
     };
-    let note = [&loaded.name, &looked.kind.to_string(), &note, &shown(see.show, output).to_owned()]
+    let note = [&open.name, &seen.kind.to_string(), &note, &shown(see.show, output).to_owned()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .cloned()
         .collect::<Vec<_>>()
         .join(" · ");
-    let scene = scene(see, looked, place, (&queries, &keys), output, &note)?;
-    let page = output.wants_page().then(|| page::of(looked, &note, output)).transpose()?;
+    let scene = scene(see, seen, selection, (&queries, &keys), output, &note)?;
+    let page = output.wants_page().then(|| page::of(seen, &note, output)).transpose()?;
     let mut report = Report { scenes: vec![scene], page, ..Report::default() };
-    if let Some(predictions) = &looked.predictions {
-        let mut table = Table::new([ko("next", "다음"), "p"]);
-        for (label, p) in predictions {
-            table.row([format!("{label:?}"), format!("{p:.3}")]);
+    if !seen.predictions.is_empty() {
+        let mut table = Table::new([tr("next", "다음"), "p"]);
+        for prediction in &seen.predictions {
+            table.row([format!("{:?}", prediction.label), format!("{:.3}", prediction.probability)]);
         }
         report.tables.push(table);
     }
-    if let Some(written) = &looked.written {
-        report.title = written.clone();
+    if let Some(written) = &seen.written {
+        report.title = written.text.clone();
     }
-    report.figures = figures(see, looked, place, (&queries, &keys))?;
+    report.figures = figures(see, seen, selection, (&queries, &keys))?;
     Ok(report)
+}
+
+/// What stands over a picture: the text, or its beginning.
+fn title(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(72) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
 }
 
 fn shown(show: Show, output: &Output) -> &'static str {
@@ -83,14 +88,14 @@ fn shown(show: Show, output: &Output) -> &'static str {
 
 /// Which part of the model is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Selection {
     All,
     Layer(usize),
     Head(usize, usize),
 }
 
-fn place(see: &See, looked: &Looked) -> Result<Place> {
-    let (layers, heads) = (looked.layers().len(), looked.heads());
+fn selection(see: &See, seen: &Observation) -> Result<Selection> {
+    let (layers, heads) = (seen.layers().len(), seen.heads());
     let check = |what: &str, which: Option<Which>, count: usize| match which {
         Some(Which::One(n)) if n >= count => bail!("there is no {what} {n}; there are {count}, counted from 0"),
         _ => Ok(()),
@@ -102,32 +107,32 @@ fn place(see: &See, looked: &Looked) -> Result<Place> {
         (Some(Which::All), Some(Which::One(_))) => {
             bail!("one head of all layers is no picture; take --head all, or one layer")
         }
-        (Some(Which::All), _) => Place::All,
-        (None, Some(Which::All)) if see.view.is_none() || grid => Place::All,
-        (None, None) if grid => Place::All,
-        (Some(Which::One(layer)), Some(Which::All)) => Place::Layer(layer),
-        (Some(Which::One(layer)), None) if grid => Place::Layer(layer),
-        (Some(Which::One(layer)), Some(Which::One(head))) => Place::Head(layer, head),
-        (Some(Which::One(layer)), None) => Place::Head(layer, looked.liveliest(Some(layer))?.1),
-        (None, Some(Which::One(head))) => Place::Head(looked.liveliest(None)?.0, head),
-        (None, Some(Which::All)) => Place::Layer(looked.liveliest(None)?.0),
+        (Some(Which::All), _) => Selection::All,
+        (None, Some(Which::All)) if see.view.is_none() || grid => Selection::All,
+        (None, None) if grid => Selection::All,
+        (Some(Which::One(layer)), Some(Which::All)) => Selection::Layer(layer),
+        (Some(Which::One(layer)), None) if grid => Selection::Layer(layer),
+        (Some(Which::One(layer)), Some(Which::One(head))) => Selection::Head(layer, head),
+        (Some(Which::One(layer)), None) => Selection::Head(layer, seen.salient_head(Some(layer))?.1),
+        (None, Some(Which::One(head))) => Selection::Head(seen.salient_head(None)?.0, head),
+        (None, Some(Which::All)) => Selection::Layer(seen.salient_head(None)?.0),
         (None, None) => {
             // Rollout goes through all layers.
-            let (layer, head) = looked.liveliest(None)?;
-            if see.show == Show::Rollout { Place::Head(layers - 1, head) } else { Place::Head(layer, head) }
+            let (layer, head) = seen.salient_head(None)?;
+            if see.show == Show::Rollout { Selection::Head(layers - 1, head) } else { Selection::Head(layer, head) }
         }
     })
 }
 
 fn scene(
     see: &See,
-    looked: &Looked,
-    place: Place,
-    (queries, keys): (&Side, &Side),
+    seen: &Observation,
+    selection: Selection,
+    (queries, keys): (&TokenAxis, &TokenAxis),
     output: &Output,
     note: &str,
 ) -> Result<Scene> {
-    let (language, title) = (output.language.into(), looked.title());
+    let (language, title) = (output.language.into(), title(&seen.text));
     let (rows, cols) = (queries.labels.clone(), keys.labels.clone());
     let token = match see.token {
         Some(token) if token >= rows.len() => {
@@ -136,21 +141,21 @@ fn scene(
         token => token,
     };
     let many = |layers: &[usize]| -> Result<Vec<Vec<Array2<f32>>>> {
-        layers.iter().map(|&layer| (0..looked.heads()).map(|head| matrix(see, looked, layer, head)).collect()).collect()
+        layers.iter().map(|&layer| (0..seen.heads()).map(|head| matrix(see, seen, layer, head)).collect()).collect()
     };
-    Ok(match (place, see.view) {
-        (Place::All, _) => Grid::layers(many(&looked.layers())?)?.title(title).note(note).language(language).into(),
-        (Place::Layer(layer), Some(View::Lines)) => {
+    Ok(match (selection, see.view) {
+        (Selection::All, _) => Grid::layers(many(&seen.layers())?)?.title(title).note(note).language(language).into(),
+        (Selection::Layer(layer), Some(View::Lines)) => {
             let heads = many(&[layer])?.remove(0);
             let named = heads.into_iter().enumerate().map(|(head, weights)| (head.to_string(), weights)).collect();
             let lines = Lines::heads(named, rows, cols)?.title(title).note(note).language(language);
             token.map_or_else(|| lines.clone(), |token| lines.clone().token(token)).into()
         }
-        (Place::Layer(layer), _) => {
+        (Selection::Layer(layer), _) => {
             Grid::heads(many(&[layer])?.remove(0))?.title(title).note(note).language(language).into()
         }
-        (Place::Head(layer, head), view) => {
-            let weights = matrix(see, looked, layer, head)?;
+        (Selection::Head(layer, head), view) => {
+            let weights = matrix(see, seen, layer, head)?;
             match view.unwrap_or(View::Heatmap) {
                 View::Lines => {
                     let lines = Lines::new(weights, rows, cols)?.title(title).note(note).language(language);
@@ -160,7 +165,7 @@ fn scene(
                     let token = token.unwrap_or(rows.len() - 1);
                     Bars::of_row(&weights, token, cols)?.title(title).note(note).language(language).into()
                 }
-                View::Heatmap | View::Grid if looked.is_cross() => {
+                View::Heatmap | View::Grid if seen.is_cross() => {
                     Heatmap::alignment(weights, rows, cols)?.title(title).note(note).language(language).into()
                 }
                 View::Heatmap | View::Grid => {
@@ -172,34 +177,39 @@ fn scene(
 }
 
 /// What is shown of one head, between tokens or words.
-fn matrix(see: &See, looked: &Looked, layer: usize, head: usize) -> Result<Array2<f32>> {
-    let trace: &LayerTrace = looked.layer(layer)?;
+fn matrix(see: &See, seen: &Observation, layer: usize, head: usize) -> Result<Array2<f32>> {
+    let trace: &LayerTrace = seen.layer(layer)?;
     let values = match see.show {
         Show::Weights => trace.weights(0, head)?,
         Show::Norm => norms::of_head(trace, 0, head)?,
-        Show::Rollout => rollout(&looked.trace, looked.kind, 0, layer)?,
+        Show::Rollout => rollout(&seen.trace, seen.kind, 0, layer)?,
     };
     Ok(match see.tokens {
         Unit::Tokens => values,
-        Unit::Words => words::merge(&values, &looked.queries.groups, &looked.keys.groups)?,
+        Unit::Words => words::merge(&values, &seen.queries.groups, &seen.keys.groups)?,
     })
 }
 
-fn figures(see: &See, looked: &Looked, place: Place, (queries, keys): (&Side, &Side)) -> Result<serde_json::Value> {
+fn figures(
+    see: &See,
+    seen: &Observation,
+    selection: Selection,
+    (queries, keys): (&TokenAxis, &TokenAxis),
+) -> Result<serde_json::Value> {
     let rows = |values: Array2<f32>| -> Vec<Vec<f32>> { values.outer_iter().map(|row| row.to_vec()).collect() };
-    let places: Vec<(usize, usize)> = match place {
-        Place::All => looked.layers().iter().flat_map(|&l| (0..looked.heads()).map(move |h| (l, h))).collect(),
-        Place::Layer(layer) => (0..looked.heads()).map(|head| (layer, head)).collect(),
-        Place::Head(layer, head) => vec![(layer, head)],
+    let heads_shown: Vec<(usize, usize)> = match selection {
+        Selection::All => seen.layers().iter().flat_map(|&l| (0..seen.heads()).map(move |h| (l, h))).collect(),
+        Selection::Layer(layer) => (0..seen.heads()).map(|head| (layer, head)).collect(),
+        Selection::Head(layer, head) => vec![(layer, head)],
     };
-    let heads = places.into_iter().map(|(layer, head)| {
-        Ok(json!({ "layer": layer, "head": head, "values": rows(matrix(see, looked, layer, head)?) }))
+    let heads = heads_shown.into_iter().map(|(layer, head)| {
+        Ok(json!({ "layer": layer, "head": head, "values": rows(matrix(see, seen, layer, head)?) }))
     });
     Ok(json!({
-        "kind": looked.kind.to_string(),
+        "kind": seen.kind.to_string(),
         "queries": queries.labels,
         "keys": keys.labels,
         "heads": heads.collect::<Result<Vec<_>>>()?,
-        "next": looked.predictions.iter().flatten().map(|(label, p)| json!({ "token": label, "p": p })).collect::<Vec<_>>(),
+        "next": seen.predictions.iter().map(|next| json!({ "token": next.label, "p": next.probability })).collect::<Vec<_>>(),
     }))
 }

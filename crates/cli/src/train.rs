@@ -116,7 +116,7 @@ impl Run {
 
 /// The losses as a picture.
 fn curve<T: Task>(trainer: &Trainer<'_, T>, output: &Output) -> Scene {
-    let ko = |english, korean| output.language.of(english, korean);
+    let tr = |english, korean| output.language.of(english, korean);
     let records = trainer.records();
     // The loss of single batches jumps about; the mean of some shows where it goes.
     let block = records.len().div_ceil(200).max(1);
@@ -125,21 +125,21 @@ fn curve<T: Task>(trainer: &Trainer<'_, T>, output: &Output) -> Scene {
         (block[block.len() - 1].step as f64, sum / block.len() as f64)
     });
     let held_out = records.iter().filter_map(|record| Some((record.step as f64, f64::from(record.held_out?))));
-    Chart::new(ko("step", "스텝"), ko("loss", "손실"))
-        .series(ko("learned", "학습"), mean.collect::<Vec<_>>())
-        .series(ko("held out", "검증"), held_out.collect::<Vec<_>>())
+    Chart::new(tr("step", "스텝"), tr("loss", "손실"))
+        .series(tr("learned", "학습"), mean.collect::<Vec<_>>())
+        .series(tr("held out", "검증"), held_out.collect::<Vec<_>>())
         .language(output.language.into())
         .into()
 }
 
 /// How a run ended, in words.
 fn ending(ended: Ended, run: &Run, output: &Output) -> String {
-    let ko = |english, korean| output.language.of(english, korean);
+    let tr = |english, korean| output.language.of(english, korean);
     match ended {
         Ended::Done => String::new(),
-        Ended::Early => ko("It no longer got better, and ended early.", "더 나아지지 않아 일찍 끝났습니다.").into(),
+        Ended::Early => tr("It no longer got better, and ended early.", "더 나아지지 않아 일찍 끝났습니다.").into(),
         Ended::Stopped => {
-            format!("{} --resume: {}", ko("Interrupted; go on with", "중단됨; 이어서 하려면"), run.state().display())
+            format!("{} --resume: {}", tr("Interrupted; go on with", "중단됨; 이어서 하려면"), run.state().display())
         }
     }
 }

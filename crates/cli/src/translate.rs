@@ -1,35 +1,33 @@
 //! `foveal translate`: sentences, and what each word of the translation was made from.
 
 use anyhow::{Result, bail};
-use foveal_models::Model;
 use foveal_models::analysis::words;
-use foveal_models::generate::beam::{Search, search, watch};
+use foveal_models::generate::beam::Search;
 use foveal_models::model::Transformer;
-use foveal_models::trace::Capture;
+use foveal_models::trace::Kind;
 use foveal_models::translation::attention;
+use foveal_models::{Observation, OpenModel};
 use foveal_view::{Heatmap, Scene};
 use serde_json::{Value, json};
 
 use crate::arguments::{Translate, Unit, Which};
-use crate::model::Loaded;
 use crate::output::Output;
 use crate::report::Report;
-use crate::see::Side;
-use crate::source;
+use crate::{model, source};
 
 pub fn run(translate: &Translate, output: Output) -> Result<()> {
     output.check_file()?;
     let text = source::text(translate.text.text.as_deref(), translate.text.file.as_deref())?;
-    let loaded = Loaded::open(&translate.model, "translate-en-ko")?;
-    let Model::Transformer(model) = &loaded.model else {
-        bail!("{} does not translate; take an encoder-decoder, or leave out --model for the one inside", loaded.name)
-    };
+    let open = model::open(&translate.model, "translate-en-ko")?;
+    if open.translator().is_err() {
+        bail!("{} does not translate; take an encoder-decoder, or leave out --model for the one inside", open.name)
+    }
     let sentences: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let mut report = Report::default();
     let mut figures = Vec::new();
     for sentence in &sentences {
-        let one = translated(translate, &loaded, model, sentence, &output)?;
-        report.about.push(if sentences.len() == 1 { one.text } else { format!("{sentence}\t{}", one.text) });
+        let one = translated(translate, &open, sentence, &output)?;
+        report.notes.push(if sentences.len() == 1 { one.text } else { format!("{sentence}\t{}", one.text) });
         report.scenes.push(one.scene);
         figures.push(one.figures);
     }
@@ -47,35 +45,26 @@ struct Translated {
     figures: Value,
 }
 
-fn translated(
-    translate: &Translate,
-    loaded: &Loaded,
-    model: &Transformer,
-    sentence: &str,
-    output: &Output,
-) -> Result<Translated> {
-    let (source, frame) = (loaded.tokenizer()?.encode_bare(sentence)?, loaded.frame()?);
+fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &Output) -> Result<Translated> {
     let limits = Search { beams: translate.beams.max(1), ..Search::default() };
-    let found = search(model, source.ids(), frame, limits)?;
-    let target = loaded.target()?.describe(&found[0].tokens)?;
-    let trace = watch(model, source.ids(), &found[0].tokens, frame, Capture::All)?;
-    let (layer, head) = place(translate, model)?;
-    let weights = attention::weights(&trace, layer, head)?;
-    let (read, written) = (Side::new(&source), Side::predicting(&target, "</s>"));
+    let seen = Observation::translating(open, sentence, Kind::Cross, limits)?;
+    let written = seen.written.as_ref().expect("a translation writes");
+    let (layer, head) = place(translate, open.translator()?)?;
+    let weights = attention::weights(&seen.trace, layer, head)?;
     let weights = match translate.tokens {
         Unit::Tokens => weights,
-        Unit::Words => words::merge(&weights, &written.groups, &read.groups)?,
+        Unit::Words => words::merge(&weights, &seen.queries.groups, &seen.keys.groups)?,
     };
-    let (rows, columns) = (written.of(translate.tokens).labels, read.of(translate.tokens).labels);
-    let text = target.text().trim().to_owned();
-    let ko = |english, korean| output.language.of(english, korean);
+    let (rows, columns) = (translate.tokens.of(&seen.queries).labels, translate.tokens.of(&seen.keys).labels);
+    let text = written.text.clone();
+    let tr = |english, korean| output.language.of(english, korean);
     let head = match head {
-        Some(head) => format!("{} {head}", ko("head", "헤드")),
-        None => ko("mean of the heads", "헤드 평균").to_owned(),
+        Some(head) => format!("{} {head}", tr("head", "헤드")),
+        None => tr("mean of the heads", "헤드 평균").to_owned(),
     };
-    let note = format!("{} · {} {layer}, {head}", loaded.name, ko("layer", "층"));
+    let note = format!("{} · {} {layer}, {head}", open.name, tr("layer", "층"));
     let figures = json!({
-        "source": sentence, "translation": text, "log_probability": found[0].log_probability, "layer": layer,
+        "source": sentence, "translation": text, "log_probability": written.log_probability, "layer": layer,
         "rows": rows, "columns": columns, "weights": weights.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>(),
     });
     let scene = Heatmap::alignment(weights, rows, columns)?.title(format!("{sentence} → {text}")).note(note);

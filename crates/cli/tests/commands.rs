@@ -1,47 +1,14 @@
 //! The program from outside: what it prints, what it writes, how it ends.
 
+mod support;
+
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
+
+use support::{foveal, json, matrix, printed, refused, run, text};
 
 const ROMEO: &str = "ROMEO: But soft, what light through yonder window breaks?";
-
-fn foveal(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_foveal"));
-    command.args(arguments).env("LANG", "C").env_remove("LC_ALL").env_remove("LC_MESSAGES").stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    foveal(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// What a command prints that must succeed.
-fn printed(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    let printed = text(&output.stdout);
-    assert!(!printed.contains('\x1b'), "{arguments:?} prints escape codes where there is no terminal");
-    printed
-}
-
-fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&printed(&[arguments, &["--json"]].concat())).unwrap()
-}
-
-/// What a command says that must fail in the usual way.
-fn refused(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-    assert!(said.starts_with("foveal: ") && !said.contains("panicked"), "{said}");
-    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    said
-}
 
 #[test]
 fn see_shows_a_text() {
@@ -57,24 +24,79 @@ fn see_shows_a_text() {
     }
 }
 
+const TO_BE: &str = "to be or not to be";
+
+fn see(options: &[&str]) -> String {
+    printed(&[&["see", TO_BE], options].concat())
+}
+
+fn seen(options: &[&str]) -> Vec<Vec<f64>> {
+    matrix(&json(&[&["see", TO_BE], options].concat())["heads"][0]["values"])
+}
+
 #[test]
-fn see_takes_its_options() {
-    for options in [
-        &["--tokens", "words"][..],
-        &["--show", "norm"],
-        &["--show", "rollout"],
-        &["--view", "lines"],
-        &["--view", "lines", "--token", "3"],
-        &["--view", "bars", "--token", "5"],
-        &["--view", "grid"],
-        &["--head", "all"],
-        &["--layer", "0", "--head", "all"],
-        &["--layer", "all"],
-        &["--lang", "ko"],
-        &["--width", "60"],
+fn a_heat_map_shows_its_figures() {
+    for (options, note) in [
+        (&[][..], "layer 0, head 1\n"),
+        (&["--tokens", "words"], "layer 0, head 1\n"),
+        (&["--show", "norm"], "layer 0, head 1 · norm-based\n"),
+        (&["--show", "rollout"], "layers 0–4 · rollout\n"),
+        (&["--layer", "3", "--head", "2"], "layer 3, head 2\n"),
+        (&["--width", "60"], "layer 0, head 1\n"),
     ] {
-        assert!(!printed(&[&["see", "to be or not to be"], options].concat()).is_empty(), "{options:?}");
+        let (shown, values) = (see(options), seen(options));
+        assert!(shown.contains(note), "{options:?}: {shown}");
+        let rows: Vec<Vec<String>> =
+            shown.lines().map(|line| line.split_whitespace().skip(1).map(str::to_owned).collect()).collect();
+        assert_eq!(values.len(), 6);
+        for (i, row) in values.iter().enumerate() {
+            // Keys that are hidden have no number.
+            let numbers: Vec<String> = row[..=i].iter().map(|x| format!("{x:.2}")).collect();
+            assert!(rows.contains(&numbers), "{options:?}: no row {numbers:?} in {shown}");
+            assert!(row[i + 1..].iter().all(|x| *x == 0.0), "{options:?}: {row:?}");
+            let sums_to_one = (row.iter().sum::<f64>() - 1.0).abs() < 1e-4;
+            assert_eq!(sums_to_one, !options.contains(&"norm"), "{options:?}: {row:?}");
+        }
     }
+    assert!(see(&["--width", "60"]).lines().all(|line| line.chars().count() <= 60));
+    let korean = see(&["--lang", "ko"]);
+    assert!(korean.contains("다음") && korean.contains("쿼리") && korean.contains("층 0, 헤드 1"), "{korean}");
+}
+
+#[test]
+fn other_views_show_their_figures() {
+    let (labels, values) = (["to", "·be", "·or", "·not", "·to", "·be"], seen(&[]));
+    let links = |shown: &str| -> Vec<String> {
+        let after = shown.lines().skip_while(|line| *line != "Query → Key").skip(1);
+        after.filter(|line| line.contains(" → ")).map(|line| line.trim().to_owned()).collect()
+    };
+    let all = links(&see(&["--view", "lines"]));
+    assert_eq!(all.len(), 6);
+    for (i, line) in all.iter().enumerate() {
+        let best = (0..=i).max_by(|a, b| values[i][*a].total_cmp(&values[i][*b])).unwrap();
+        assert!(line.starts_with(&format!("{} → {} ", labels[i], labels[best])), "{line}");
+    }
+    assert_eq!(links(&see(&["--view", "lines", "--token", "3"])), all[3..4]);
+    let bars = see(&["--view", "bars", "--token", "5"]);
+    for (label, w) in labels.iter().zip(&values[5]) {
+        let bar = |line: &str| line.trim().starts_with(&format!("{label} #")) && line.ends_with(&format!(" {w:.3}"));
+        assert!(bars.lines().any(bar), "no bar of {label} with {w:.3} in {bars}");
+    }
+    let grid = see(&["--view", "grid"]);
+    for n in 0..5 {
+        assert!(grid.contains(&format!("Layer {n} ")) && grid.contains(&format!("Head {n} ")), "{grid}");
+    }
+    assert_eq!(see(&["--head", "all"]), grid);
+    assert_eq!(see(&["--layer", "all"]), grid);
+    let figures = json(&["see", TO_BE, "--head", "all"]);
+    assert_eq!(figures["heads"].as_array().unwrap().len(), 5 * 6);
+    let layer = see(&["--layer", "0", "--head", "all"]);
+    assert!(layer.contains("layer 0\n") && layer.contains("Head 5") && !layer.contains("Layer"), "{layer}");
+    assert_eq!(json(&["see", TO_BE, "--layer", "0", "--head", "all"])["heads"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn see_takes_words_and_kinds_and_refuses_what_is_not_there() {
     let words = json(&["see", "to be or not to be", "--tokens", "words"]);
     assert_eq!(words["keys"], serde_json::json!(["to", "be", "or", "not", "to", "be"]));
     let cross = printed(&["see", "The student reads a book.", "--model", "translate-en-ko"]);

@@ -79,7 +79,7 @@ fn all_are_listed_in_both_languages() {
     let listed = foveal(&["lab", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed.as_array().map(Vec::len), Some(11));
-    assert!(listed[1]["about"].as_str().is_some_and(|about| about.contains("variance")));
+    assert!(listed[1]["description"].as_str().is_some_and(|text| text.contains("variance")));
 }
 
 #[test]

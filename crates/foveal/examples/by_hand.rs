@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     show("output: weights·v", &out);
 
     let (_, weights) =
-        scaled_dot_product_attention(&q, &k, &v, Some(causal_mask(3, 3, &Align::Last).view().into_dyn()))?;
+        scaled_dot_product_attention(&q, &k, &v, Some(causal_mask(3, 3, &Align::Last)?.view().into_dyn()))?;
     show("weights under the causal mask", &weights);
     Ok(())
 }

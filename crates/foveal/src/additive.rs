@@ -2,29 +2,28 @@
 //!
 //! $$ s_{ij} = a \cdot \tanh(q_i + k_j), \qquad w_{ij} = e^{s_{ij} - lse_i}, \qquad out_i = \sum_j w_{ij} v_j $$
 //!
-//! q and k are what the paper calls W·s and U·h: its two matrices are linear layers before the attention, as with every other
-//! kind. Backward, with t = tanh(qᵢ + kⱼ) and ds = w·(doutᵢ·vⱼ − doutᵢ·outᵢ) as for any softmax:
+//! q and k are what the paper calls W·s and U·h: its two matrices are linear layers before the attention, as they are with
+//! every other kind. Backward, with t = tanh(qᵢ + kⱼ) and ds = w·(doutᵢ·vⱼ − doutᵢ·outᵢ) as for any softmax:
 //!
 //! $$ dq_i = \sum_j ds_{ij}\, a \circ (1 - t_{ij}^2), \qquad dk_j = \sum_i ds_{ij}\, a \circ (1 - t_{ij}^2), \qquad
 //!    da = \sum_{ij} ds_{ij}\, t_{ij} $$
 //!
-//! Rows are computed by themselves, queries first and then keys, so only one row of scores is kept at a time. Every pair takes D
-//! values of tanh: it is meant for the short sequences it was made for.
+//! Every row is computed by itself, first those of the queries and then those of the keys, so only one row of scores is kept at
+//! a time. Every pair takes D values of tanh: this is for the short sequences for which Bahdanau proposed it.
 
-use std::ops::Range;
+mod call;
 
-use ndarray::{Array2, Array4, ArrayView1, ArrayView3, ArrayView4, ArrayViewMut4, Axis, s};
-use rayon::prelude::*;
+use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayView3, ArrayView4, s};
 
 use crate::attention::{Attention, Forward};
-use crate::kernel::additive::{Gradient, Scores as AdditiveScores};
-use crate::kernel::{Isa, dispatch};
-use crate::mask::{Align, Mask};
-use crate::scores::Scores;
-use crate::scratch::LINE;
-use crate::shape::{Shape, expect};
-use crate::weights::map_of_tiles;
-use crate::{Error, Pool, Threads};
+use crate::setters::setters;
+use crate::shape::{Shape, expect_axes};
+use crate::{Error, Head};
+use call::{Call, fill, softmax, weight};
+
+/// a, in messages.
+const WEIGHT: &str = "the weight of additive attention";
+const WEIGHT_AXES: &str = "[heads or 1, dim]";
 
 /// Additive attention and its options, in the manner of [`Attention`].
 ///
@@ -32,7 +31,7 @@ use crate::{Error, Pool, Threads};
 /// use foveal::AdditiveAttention;
 /// use ndarray::{Array2, Array4};
 ///
-/// let additive = AdditiveAttention::new(Array2::ones((1, 8))); // a, shared by all heads
+/// let additive = AdditiveAttention::new(Array2::ones((1, 8)))?; // a, shared by all heads
 /// let (q, k, v) = (Array4::ones((2, 1, 3, 8)), Array4::ones((2, 1, 5, 8)), Array4::ones((2, 1, 5, 4)));
 /// let fwd = additive.forward(&q, &k, &v)?;
 /// assert_eq!(fwd.out.dim(), (2, 1, 3, 4));
@@ -49,6 +48,7 @@ pub struct AdditiveAttention {
 
 /// What [`AdditiveAttention::backward`] gives back.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AdditiveGradients {
     /// Shaped like q.
     pub dq: Array4<f32>,
@@ -62,46 +62,26 @@ pub struct AdditiveGradients {
 
 impl AdditiveAttention {
     /// With `weight` = a: [1, D] for all heads, or [H, D].
-    pub fn new(weight: Array2<f32>) -> Self {
-        AdditiveAttention { weight, options: Attention::new() }
+    ///
+    /// # Errors
+    /// If an axis of a has length 0.
+    pub fn new(weight: Array2<f32>) -> Result<Self, Error> {
+        AdditiveAttention::with_options(weight, &Attention::new())
     }
 
     /// With the masks and the alignment of `options`, and run as they say. Weights are not dropped at random here.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if they have a scale, a bias or a softcap.
+    /// [`Error::Unfit`] if they have a scale, a bias or a softcap; also as [`new`](AdditiveAttention::new).
     pub fn with_options(weight: Array2<f32>, options: &Attention) -> Result<Self, Error> {
-        options.expect_plain("additive attention")?;
-        Ok(AdditiveAttention { weight, options: Attention { dropout: None, ..options.clone() } })
+        if weight.is_empty() {
+            let at_least_one = weight.shape().iter().map(|size| (*size).max(1)).collect::<Vec<_>>();
+            expect_axes(WEIGHT, WEIGHT_AXES, &at_least_one, weight.shape())?;
+        }
+        Ok(AdditiveAttention { weight, options: options.plain("additive attention")? })
     }
 
-    /// Which keys a query may see.
-    #[must_use]
-    pub fn mask(mut self, mask: Mask) -> Self {
-        self.options.mask = mask;
-        self
-    }
-
-    /// Where the queries stand among the keys if T ≠ S.
-    #[must_use]
-    pub fn align(mut self, align: Align) -> Self {
-        self.options.align = align;
-        self
-    }
-
-    /// Who does the work.
-    #[must_use]
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.options.threads = threads;
-        self
-    }
-
-    /// Forces an instruction set, for tests and comparisons.
-    #[must_use]
-    pub fn isa(mut self, isa: Isa) -> Self {
-        self.options.isa = Some(isa);
-        self
-    }
+    setters!(options);
 
     /// The output and the log-sum-exp of every row: q [B, H, T, D], k [B, H/g, S, D], v [B, H/g, S, Dv].
     ///
@@ -125,9 +105,9 @@ impl AdditiveAttention {
             }
             (out, lse)
         });
-        let mut fwd = Forward { out: Array4::zeros(call.shape.out()), lse: ndarray::Array3::zeros(call.shape.lse()) };
+        let mut fwd = Forward { out: Array4::zeros(call.shape.out()), lse: Array3::zeros(call.shape.lse()) };
         fill(fwd.out.view_mut(), rows.iter().map(|(out, _)| &out[..]));
-        fwd.lse.iter_mut().zip(&rows).for_each(|(x, (_, lse))| *x = *lse);
+        fwd.lse.iter_mut().zip(&rows).for_each(|(x, (_, lse))| *x = f64::from(*lse));
         Ok(fwd)
     }
 
@@ -146,9 +126,7 @@ impl AdditiveAttention {
         let (q, k, v, dout) = (q.into(), k.into(), v.into(), dout.into());
         let shape = Shape::of(&q, &k, &v)?;
         let call = Call::new(self, q, k, shape)?;
-        expect("the forward output", &shape.out(), fwd.out.shape())?;
-        expect("lse", &shape.lse(), fwd.lse.shape())?;
-        expect("dout", &shape.out(), dout.shape())?;
+        shape.check_backward(fwd, &dout)?;
         let group = shape.group();
         // doutᵢ·vⱼ − doutᵢ·outᵢ
         let slope = |b: usize, h: usize, i: usize, j: usize| {
@@ -157,7 +135,7 @@ impl AdditiveAttention {
         };
         let by_row = call.each(call.rows(), |(b, h, i)| {
             let (seen, mut ds) = call.scores(b, h, i);
-            ds.iter_mut().zip(&seen).for_each(|(x, j)| *x = weight(*x, fwd.lse[[b, h, i]]) * slope(b, h, i, *j));
+            ds.iter_mut().zip(&seen).for_each(|(x, j)| *x = weight(*x, fwd.lse[[b, h, i]] as f32) * slope(b, h, i, *j));
             let mut grads = (vec![0.0; call.width], vec![0.0; call.width]);
             call.gradient(call.query(b, h, i), call.keys_of(b, h), h, &seen, &ds, &mut grads);
             grads
@@ -168,7 +146,7 @@ impl AdditiveAttention {
             for h in kv * group..(kv + 1) * group {
                 let (seen, mut ds) = call.scores_of_key(b, h, j);
                 for (x, i) in ds.iter_mut().zip(&seen) {
-                    let w = weight(*x, fwd.lse[[b, h, *i]]);
+                    let w = weight(*x, fwd.lse[[b, h, *i]] as f32);
                     dv.iter_mut().zip(dout.slice(s![b, h, *i, ..])).for_each(|(dv, dout)| *dv += w * dout);
                     *x = w * slope(b, h, *i, j);
                 }
@@ -215,217 +193,22 @@ impl AdditiveAttention {
         Ok(out)
     }
 
-    /// The weights of queries `rows` on keys `cols`, in sequence and head `at`, from the log-sum-exp of each row.
+    /// One head of one sequence, of which any rectangle of the weights can be asked ([`Head::tile`]), or a picture of them
+    /// ([`Head::map`]).
     ///
     /// # Errors
-    /// As [`forward`](AdditiveAttention::forward); also if the rectangle does not lie within the matrix.
-    pub fn tile<'a>(
-        &self,
+    /// As [`forward`](AdditiveAttention::forward); also if `lse` does not fit, or there is no such sequence or head.
+    pub fn head<'a>(
+        &'a self,
         q: impl Into<ArrayView4<'a, f32>>,
         k: impl Into<ArrayView4<'a, f32>>,
-        lse: impl Into<ArrayView3<'a, f32>>,
+        lse: impl Into<ArrayView3<'a, f64>>,
         at: (usize, usize),
-        rows: Range<usize>,
-        cols: Range<usize>,
-    ) -> Result<Array2<f32>, Error> {
+    ) -> Result<Head<'a>, Error> {
         let (q, k, lse) = (q.into(), k.into(), lse.into());
         let call = Call::new(self, q, k, Shape::of_scores(&q, &k)?)?;
-        call.shape.check_rectangle(at, &rows, &cols)?;
-        expect("lse", &call.shape.lse(), lse.shape())?;
-        Ok(call.rectangle(lse, at, &rows, &cols))
+        call.shape.check_head_and_lse(&lse, at)?;
+        let (size, threads) = ((call.shape.queries, call.shape.keys), self.options.threads);
+        Ok(Head::of_tiles(size, threads, Box::new(move |rows, cols| call.rectangle(lse, at, rows, cols))))
     }
-
-    /// A picture of the weights of queries `rows` on keys `cols`, in sequence and head `at`, pooled to
-    /// `pixels = (height, width)`. The matrix itself is never stored.
-    ///
-    /// # Errors
-    /// As [`tile`](AdditiveAttention::tile); also if there are more pixels than cells in either direction.
-    #[expect(clippy::too_many_arguments, reason = "as Attention::map")]
-    pub fn map<'a>(
-        &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        lse: impl Into<ArrayView3<'a, f32>>,
-        at: (usize, usize),
-        rows: Range<usize>,
-        cols: Range<usize>,
-        pixels: (usize, usize),
-        pool: Pool,
-    ) -> Result<Array2<f32>, Error> {
-        let (q, k, lse) = (q.into(), k.into(), lse.into());
-        let call = Call::new(self, q, k, Shape::of_scores(&q, &k)?)?;
-        call.shape.check_rectangle(at, &rows, &cols)?;
-        expect("lse", &call.shape.lse(), lse.shape())?;
-        let one = call.threads.count((rows.len() * cols.len() * call.width * 16) as f64) == 1;
-        map_of_tiles(&rows, &cols, pixels, pool, one, |rows, cols| call.rectangle(lse, at, rows, cols))
-    }
-}
-
-/// One call: queries, keys and a in rows of whole vectors.
-struct Call<'a> {
-    options: Scores<'a>,
-    threads: Threads,
-    isa: Isa,
-    shape: Shape,
-    /// D, rounded up to whole vectors.
-    width: usize,
-    q: Vec<f32>,
-    k: Vec<f32>,
-    weight: Vec<f32>,
-}
-
-impl<'a> Call<'a> {
-    fn new(
-        additive: &'a AdditiveAttention,
-        q: ArrayView4<f32>,
-        k: ArrayView4<f32>,
-        shape: Shape,
-    ) -> Result<Self, Error> {
-        let heads = if additive.weight.dim().0 == 1 { 1 } else { shape.heads };
-        expect("the additive weight", &[heads, shape.dim], additive.weight.shape())?;
-        additive.options.check(&shape)?;
-        let width = shape.dim.next_multiple_of(LINE);
-        let weight = additive.weight.view().insert_axis(Axis(0)).insert_axis(Axis(0));
-        Ok(Call {
-            options: Scores::new(&additive.options, &shape),
-            threads: additive.options.threads,
-            isa: Isa::resolve(additive.options.isa)?,
-            shape,
-            width,
-            q: padded(q, width),
-            k: padded(k, width),
-            weight: padded(weight, width),
-        })
-    }
-
-    /// Every query: (b, h, i).
-    fn rows(&self) -> Vec<(usize, usize, usize)> {
-        triples(self.shape.batch, self.shape.heads, self.shape.queries)
-    }
-
-    /// Every key: (b, key head, j).
-    fn key_rows(&self) -> Vec<(usize, usize, usize)> {
-        triples(self.shape.batch, self.shape.kv_heads, self.shape.keys)
-    }
-
-    fn queries_of(&self, b: usize, h: usize) -> &[f32] {
-        let size = self.shape.queries * self.width;
-        &self.q[(b * self.shape.heads + h) * size..][..size]
-    }
-
-    fn keys_of(&self, b: usize, h: usize) -> &[f32] {
-        let size = self.shape.keys * self.width;
-        &self.k[(b * self.shape.kv_heads + h / self.shape.group()) * size..][..size]
-    }
-
-    fn query(&self, b: usize, h: usize, i: usize) -> &[f32] {
-        &self.queries_of(b, h)[i * self.width..][..self.width]
-    }
-
-    fn key(&self, b: usize, kv: usize, j: usize) -> &[f32] {
-        &self.keys_of(b, kv * self.shape.group())[j * self.width..][..self.width]
-    }
-
-    fn weight_of(&self, h: usize) -> &[f32] {
-        let heads = self.weight.len() / self.width;
-        &self.weight[h.min(heads - 1) * self.width..][..self.width]
-    }
-
-    /// The keys that query i sees, and its scores on them.
-    fn scores(&self, b: usize, h: usize, i: usize) -> (Vec<usize>, Vec<f32>) {
-        let seen: Vec<usize> = (0..self.shape.keys).filter(|j| self.options.visible(b, h, i, *j)).collect();
-        let scores = self.against(self.query(b, h, i), self.keys_of(b, h), h, &seen);
-        (seen, scores)
-    }
-
-    /// The queries that see key j, and their scores on it.
-    fn scores_of_key(&self, b: usize, h: usize, j: usize) -> (Vec<usize>, Vec<f32>) {
-        let seen: Vec<usize> = (0..self.shape.queries).filter(|i| self.options.visible(b, h, *i, j)).collect();
-        let scores = self.against(self.key(b, h / self.shape.group(), j), self.queries_of(b, h), h, &seen);
-        (seen, scores)
-    }
-
-    /// A rectangle of the weights, row by row.
-    fn rectangle(
-        &self,
-        lse: ArrayView3<f32>,
-        (b, h): (usize, usize),
-        rows: &Range<usize>,
-        cols: &Range<usize>,
-    ) -> Array2<f32> {
-        let mut out = Array2::zeros((rows.len(), cols.len()));
-        for (i, mut row) in rows.clone().zip(out.rows_mut()) {
-            let seen: Vec<usize> = cols.clone().filter(|j| self.options.visible(b, h, i, *j)).collect();
-            let scores = self.against(self.query(b, h, i), self.keys_of(b, h), h, &seen);
-            seen.iter().zip(scores).for_each(|(j, s)| row[j - cols.start] = weight(s, lse[[b, h, i]]));
-        }
-        out
-    }
-
-    fn against(&self, one: &[f32], many: &[f32], h: usize, seen: &[usize]) -> Vec<f32> {
-        let mut scores = vec![0.0; seen.len()];
-        dispatch(self.isa, AdditiveScores { one, many, weight: self.weight_of(h), seen, scores: &mut scores });
-        scores
-    }
-
-    fn gradient(
-        &self,
-        one: &[f32],
-        many: &[f32],
-        h: usize,
-        seen: &[usize],
-        dscores: &[f32],
-        (done, dweight): &mut (Vec<f32>, Vec<f32>),
-    ) {
-        dispatch(self.isa, Gradient { one, many, weight: self.weight_of(h), seen, dscores, done, dweight });
-    }
-
-    /// What becomes of each row, in order.
-    fn each<R: Send>(
-        &self,
-        rows: Vec<(usize, usize, usize)>,
-        work: impl Fn((usize, usize, usize)) -> R + Send + Sync,
-    ) -> Vec<R> {
-        // A tanh takes some 20 operations.
-        if self.threads.count(10.0 * Shape { value_dim: 0, ..self.shape }.flops()) == 1 {
-            rows.into_iter().map(work).collect()
-        } else {
-            rows.into_par_iter().map(work).collect()
-        }
-    }
-}
-
-/// exp(s − lse); nothing of a row that sees nothing.
-fn weight(score: f32, lse: f32) -> f32 {
-    if lse == f32::NEG_INFINITY { 0.0 } else { (score - lse).exp() }
-}
-
-/// Scores become weights; gives the log-sum-exp.
-fn softmax(scores: &mut [f32]) -> f32 {
-    let max = scores.iter().fold(f32::NEG_INFINITY, |max, s| max.max(*s));
-    if scores.iter().all(|s| *s == f32::NEG_INFINITY) {
-        scores.fill(0.0);
-        return f32::NEG_INFINITY;
-    }
-    let lse = max + scores.iter().map(|s| (s - max).exp()).sum::<f32>().ln();
-    scores.iter_mut().for_each(|s| *s = (*s - lse).exp());
-    lse
-}
-
-/// Every row of the last axis, filled up with zeros to `width` values.
-fn padded(x: ArrayView4<f32>, width: usize) -> Vec<f32> {
-    let mut rows = Vec::with_capacity(x.len().checked_div(x.dim().3).unwrap_or(0) * width);
-    for row in x.rows() {
-        rows.extend(row);
-        rows.resize(rows.len() + width - row.len(), 0.0);
-    }
-    rows
-}
-
-fn fill<'r>(mut array: ArrayViewMut4<f32>, rows: impl Iterator<Item = &'r [f32]>) {
-    array.rows_mut().into_iter().zip(rows).for_each(|(mut to, from)| to.assign(&ArrayView1::from(from)));
-}
-
-fn triples(batch: usize, heads: usize, tokens: usize) -> Vec<(usize, usize, usize)> {
-    (0..batch).flat_map(|b| (0..heads).flat_map(move |h| (0..tokens).map(move |i| (b, h, i)))).collect()
 }

@@ -1,17 +1,23 @@
-use std::ops::Range;
+use std::sync::Arc;
 
-use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4};
+use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView3, ArrayViewMut3};
 
-use crate::bias::Bias;
+use crate::bias::{Bias, Kind};
 use crate::cache::KvCache;
 use crate::dropout::Dropout;
-use crate::kernel::Isa;
+use crate::forward::Inputs;
 use crate::mask::{Align, Mask};
+use crate::part::{Lengths, Packed, Part};
+use crate::score::ScoreFunction;
+use crate::scores::Scores;
 use crate::scratch::Scratch;
-use crate::shape::Shape;
-use crate::threads::Threads;
-use crate::weights::Pool;
+use crate::setters::setters;
+use crate::shape::{Shape, expect};
+use crate::tensor::{Number, Tensor, TensorMut};
+use crate::weights::Head;
 use crate::{Error, backward, forward, weights};
+use foveal_compute::Isa;
+use foveal_compute::Threads;
 
 /// Attention and its options. Made once, used on any arrays.
 ///
@@ -27,12 +33,12 @@ use crate::{Error, backward, forward, weights};
 /// use foveal::{Attention, Mask};
 /// use ndarray::Array4;
 ///
-/// let (q, k, v) = (Array4::ones((1, 4, 10, 8)), Array4::ones((1, 2, 10, 8)), Array4::ones((1, 2, 10, 8)));
+/// let (q, kv) = (Array4::<f32>::ones((1, 4, 10, 8)), Array4::<f32>::ones((1, 2, 10, 8)));
 /// let attention = Attention::new().mask(Mask::causal());
-/// let fwd = attention.forward(&q, &k, &v)?;
+/// let fwd = attention.forward(&q, &kv, &kv)?;
 /// assert_eq!(fwd.out.dim(), (1, 4, 10, 8));
 /// // The last token of the first head looks at ten equal keys.
-/// assert!((fwd.lse[[0, 0, 9]] - (8.0 / 8f32.sqrt() + 10f32.ln())).abs() < 1e-5);
+/// assert!((fwd.lse[[0, 0, 9]] - (8.0 / 8f64.sqrt() + 10f64.ln())).abs() < 1e-5);
 /// # Ok::<(), foveal::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -42,31 +48,105 @@ pub struct Attention {
     pub(crate) align: Align,
     pub(crate) bias: Bias,
     pub(crate) softcap: Option<f32>,
+    pub(crate) function: Option<Arc<dyn ScoreFunction>>,
+    pub(crate) sinks: Option<Arc<[f32]>>,
     pub(crate) dropout: Option<Dropout>,
+    pub(crate) part: Option<Part>,
+    pub(crate) packed: Option<Packed>,
     pub(crate) threads: Threads,
     pub(crate) isa: Option<Isa>,
 }
 
 /// What [`Attention::forward`] gives back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forward {
+pub struct Forward<T = f32> {
     /// [B, H, T, Dv]
-    pub out: Array4<f32>,
-    /// ln Σⱼ exp sᵢⱼ: [B, H, T]. With it any weight can be computed by itself; −∞ where a query sees nothing.
-    pub lse: Array3<f32>,
+    pub out: Array4<T>,
+    /// ln Σⱼ exp sᵢⱼ: [B, H, T]. With it any weight can be computed by itself; −∞ where a query sees nothing. It is f64 because
+    /// rounding it to f32 would take digits off every weight of its row where scores are large.
+    pub lse: Array3<f64>,
 }
 
 /// What [`Attention::backward`] gives back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gradients {
+#[non_exhaustive]
+pub struct Gradients<T = f32> {
     /// Shaped like q.
-    pub dq: Array4<f32>,
+    pub dq: Array4<T>,
     /// Shaped like k.
-    pub dk: Array4<f32>,
+    pub dk: Array4<T>,
     /// Shaped like v.
-    pub dv: Array4<f32>,
-    /// Shaped like what the [`Bias`] was made of: slopes, table, or dense array. `None` if there is no bias.
+    pub dv: Array4<T>,
+    /// Shaped like what the [`Bias`] was made of: slopes, table, or dense array. `None` if there is no bias, or a
+    /// [constant](Bias::constant) one.
     pub dbias: Option<ArrayD<f32>>,
+    /// Of the [sinks](Attention::sinks): \[H\].
+    pub dsinks: Option<Array1<f32>>,
+}
+
+/// The results of the forward pass that [`Attention::backward`] needs: made from a `&Forward`, or of views.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<'a> {
+    /// [B, H, T, Dv]
+    pub out: Tensor<'a>,
+    /// [B, H, T]
+    pub lse: ArrayView3<'a, f64>,
+}
+
+impl<'a, T: Number> From<&'a Forward<T>> for Saved<'a> {
+    fn from(fwd: &'a Forward<T>) -> Self {
+        Saved { out: T::tensor(&fwd.out), lse: fwd.lse.view() }
+    }
+}
+
+/// The gradient of a loss in the results of the forward pass: made from dout alone, an `&Array4` or an `ArrayView4`; or
+/// with that of the log-sum-exp, where the loss depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream<'a> {
+    /// [B, H, T, Dv]
+    pub dout: Tensor<'a>,
+    /// [B, H, T]
+    pub dlse: Option<ArrayView3<'a, f32>>,
+}
+
+impl<'a, T> From<T> for Upstream<'a>
+where
+    Tensor<'a>: From<T>,
+{
+    fn from(dout: T) -> Self {
+        Upstream { dout: dout.into(), dlse: None }
+    }
+}
+
+/// Where [`Attention::backward_into`] puts the gradients of q, k and v: arrays of their shapes with any strides.
+#[derive(Debug)]
+pub struct GradientsMut<'a> {
+    dq: TensorMut<'a>,
+    dk: TensorMut<'a>,
+    dv: TensorMut<'a>,
+    adds: bool,
+}
+
+impl<'a> GradientsMut<'a> {
+    /// What these arrays hold is overwritten.
+    pub fn set(dq: impl Into<TensorMut<'a>>, dk: impl Into<TensorMut<'a>>, dv: impl Into<TensorMut<'a>>) -> Self {
+        GradientsMut { dq: dq.into(), dk: dk.into(), dv: dv.into(), adds: false }
+    }
+
+    /// The gradients are added to what these arrays hold.
+    pub fn add(dq: impl Into<TensorMut<'a>>, dk: impl Into<TensorMut<'a>>, dv: impl Into<TensorMut<'a>>) -> Self {
+        GradientsMut { adds: true, ..GradientsMut::set(dq, dk, dv) }
+    }
+}
+
+/// The gradients of what is learned beside q, k and v, as [`Attention::backward_into`] returns them.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Learned {
+    /// See [`Gradients::dbias`].
+    pub dbias: Option<ArrayD<f32>>,
+    /// See [`Gradients::dsinks`].
+    pub dsinks: Option<Array1<f32>>,
 }
 
 impl Attention {
@@ -75,24 +155,12 @@ impl Attention {
         Attention::default()
     }
 
+    setters!();
+
     /// What q·k is multiplied with. Default: 1/√D.
     #[must_use]
     pub fn scale(mut self, scale: f32) -> Self {
         self.scale = Some(scale);
-        self
-    }
-
-    /// Which keys a query may see.
-    #[must_use]
-    pub fn mask(mut self, mask: Mask) -> Self {
-        self.mask = mask;
-        self
-    }
-
-    /// Also this mask: a key is visible if both say so.
-    #[must_use]
-    pub fn and_mask(mut self, mask: Mask) -> Self {
-        self.mask = self.mask.and(mask);
         self
     }
 
@@ -102,26 +170,6 @@ impl Attention {
         let mut least = first.to_vec();
         others.iter().for_each(|lengths| least.iter_mut().zip(&**lengths).for_each(|(a, b)| *a = (*a).min(*b)));
         Some(least)
-    }
-
-    /// Checks that nothing but mask, alignment, threads, instruction set and dropout is chosen, for kinds of attention in
-    /// which the rest has no meaning.
-    pub(crate) fn expect_plain(&self, what: &'static str) -> Result<(), Error> {
-        let fits = "masks, and no scale, bias or softcap";
-        let unfit = |option| Err(Error::Unfit { what, option, fits });
-        match self {
-            Attention { scale: Some(_), .. } => unfit("scale"),
-            Attention { softcap: Some(_), .. } => unfit("softcap"),
-            Attention { bias, .. } if !matches!(bias.0, crate::bias::Kind::None) => unfit("bias"),
-            _ => Ok(()),
-        }
-    }
-
-    /// Where the queries stand among the keys if T ≠ S. Default: the last query at the last key.
-    #[must_use]
-    pub fn align(mut self, align: Align) -> Self {
-        self.align = align;
-        self
     }
 
     /// What is added to the scores.
@@ -138,25 +186,44 @@ impl Attention {
         self
     }
 
-    /// Drops weights at random in forward, backward and decode. [`weights`](Attention::weights), [`tile`](Attention::tile)
-    /// and [`map`](Attention::map) show the weights before dropout, whose rows sum to 1.
+    /// Drops weights at random in forward, backward and decode. [`weights`](Attention::weights) and
+    /// [`head`](Attention::head) show the weights before dropout, whose rows sum to 1.
     #[must_use]
     pub fn dropout(mut self, probability: f32, seed: u64) -> Self {
         self.dropout = Some(Dropout { probability, seed });
         self
     }
 
-    /// Who does the work.
+    /// A function of the caller's on the scores, before the bias; see [`ScoreFunction`].
     #[must_use]
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
+    pub fn score(mut self, function: Arc<dyn ScoreFunction>) -> Self {
+        self.function = Some(function);
         self
     }
 
-    /// Forces an instruction set, for tests and comparisons.
+    /// A logit for each query head that takes weight and gives no value, as gpt-oss learns them:
+    ///
+    /// $$ lse_i = \ln \left( e^{sink} + \sum_j e^{s_{ij}} \right) $$
+    ///
+    /// A query that sees nothing then has lse = sink, and a zero output. Their gradient is
+    /// [`Gradients::dsinks`].
     #[must_use]
-    pub fn isa(mut self, isa: Isa) -> Self {
-        self.isa = Some(isa);
+    pub fn sinks(mut self, logits: impl Into<Arc<[f32]>>) -> Self {
+        self.sinks = Some(logits.into());
+        self
+    }
+
+    /// Says that calls are a part of a larger one; see [`Part`].
+    #[must_use]
+    pub fn part(mut self, part: Part) -> Self {
+        self.part = Some(part);
+        self
+    }
+
+    /// Says that the arrays of a call hold sequences of different lengths, one after the other; see [`Packed`].
+    #[must_use]
+    pub fn packed(mut self, sequences: Packed) -> Self {
+        self.packed = Some(sequences);
         self
     }
 
@@ -166,14 +233,39 @@ impl Attention {
     /// If shapes, head counts, lengths or options do not fit together; see [`Error`].
     pub fn forward<'a>(
         &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        v: impl Into<ArrayView4<'a, f32>>,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
     ) -> Result<Forward, Error> {
+        self.forward_as(q, k, v)
+    }
+
+    /// [`forward`](Attention::forward) with an output in f32, f16 or bf16, rounded once, at its end.
+    ///
+    /// ```
+    /// use foveal::{Attention, Forward, bf16};
+    /// use ndarray::Array4;
+    ///
+    /// let x = Array4::from_elem((1, 1, 2, 4), bf16::ONE);
+    /// let fwd: Forward<bf16> = Attention::new().forward_as(&x, &x, &x)?;
+    /// assert_eq!(fwd.out, x);
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`forward`](Attention::forward).
+    pub fn forward_as<'a, T: Number>(
+        &self,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
+    ) -> Result<Forward<T>, Error> {
         let (q, k, v) = (q.into(), k.into(), v.into());
-        let shape = Shape::of(&q, &k, &v)?;
-        let mut fwd = Forward { out: Array4::zeros(shape.out()), lse: Array3::zeros(shape.lse()) };
-        Scratch::lend(|scratch| forward::forward(self, q, k, v, fwd.out.view_mut(), fwd.lse.view_mut(), scratch))?;
+        let inputs = Inputs { q, k, v };
+        let shape = self.shape(&inputs)?;
+        let mut fwd = Forward { out: Array4::from_elem(shape.out(), T::ZERO), lse: Array3::zeros(shape.lse()) };
+        let results = (T::target(&mut fwd.out), fwd.lse.view_mut());
+        Scratch::lend(|scratch| forward::forward(self, inputs, results, scratch))?;
         Ok(fwd)
     }
 
@@ -182,66 +274,101 @@ impl Attention {
     ///
     /// # Errors
     /// As [`forward`](Attention::forward); also if `out` or `lse` do not fit.
-    pub fn forward_into<'a>(
+    pub fn forward_into<'a, 'o>(
         &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        v: impl Into<ArrayView4<'a, f32>>,
-        out: ArrayViewMut4<f32>,
-        lse: ArrayViewMut3<f32>,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
+        out: impl Into<TensorMut<'o>>,
+        lse: ArrayViewMut3<f64>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        forward::forward(self, q.into(), k.into(), v.into(), out, lse, scratch)
+        let (q, k, v) = (q.into(), k.into(), v.into());
+        forward::forward(self, Inputs { q, k, v }, (out.into(), lse), scratch)
     }
 
-    /// The gradients of a loss whose gradient in `fwd.out` is `dout`, in O(T + S) memory: the weights are computed again
-    /// from q, k and `fwd.lse`.
+    /// The gradients of a loss whose gradient in `fwd.out` (and `fwd.lse`) is `upstream`, in O(T + S) memory: the weights are
+    /// computed again from q, k and the lse.
     ///
     /// # Errors
-    /// As [`forward`](Attention::forward); also if `fwd` or `dout` do not fit.
+    /// As [`forward`](Attention::forward); also if `fwd` or `upstream` do not fit.
     pub fn backward<'a>(
         &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        v: impl Into<ArrayView4<'a, f32>>,
-        fwd: &Forward,
-        dout: impl Into<ArrayView4<'a, f32>>,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
+        fwd: impl Into<Saved<'a>>,
+        upstream: impl Into<Upstream<'a>>,
     ) -> Result<Gradients, Error> {
-        let qkv = (q.into(), k.into(), v.into());
-        Scratch::lend(|scratch| backward::backward(self, qkv, fwd, dout.into(), scratch))
+        let (q, k, v) = (q.into(), k.into(), v.into());
+        // Large ones lie on large pages, if the program wants them.
+        let zeros = |tensor: &Tensor| foveal_compute::zeros(tensor.dim().into());
+        let (mut dq, mut dk, mut dv) = (zeros(&q), zeros(&k), zeros(&v));
+        let targets = GradientsMut::set(&mut dq, &mut dk, &mut dv);
+        let learned = Scratch::lend(|scratch| self.backward_into(q, k, v, fwd, upstream, targets, scratch))?;
+        Ok(Gradients { dq, dk, dv, dbias: learned.dbias, dsinks: learned.dsinks })
     }
 
-    /// [`backward`](Attention::backward) into arrays of the caller's, dq, dk and dv, which it overwrites; returns the gradient
-    /// of the bias. They may have any strides, such as columns of one array that a linear layer has made side by side:
+    /// [`backward`](Attention::backward) with dq, dk and dv in f32, f16 or bf16, rounded once, at their end.
+    ///
+    /// # Errors
+    /// As [`backward`](Attention::backward).
+    pub fn backward_as<'a, T: Number>(
+        &self,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
+        fwd: impl Into<Saved<'a>>,
+        upstream: impl Into<Upstream<'a>>,
+    ) -> Result<Gradients<T>, Error> {
+        let (q, k, v) = (q.into(), k.into(), v.into());
+        let zeros = |tensor: &Tensor| Array4::from_elem(tensor.dim(), T::ZERO);
+        let (mut dq, mut dk, mut dv) = (zeros(&q), zeros(&k), zeros(&v));
+        let targets = GradientsMut::set(T::target(&mut dq), T::target(&mut dk), T::target(&mut dv));
+        let learned = Scratch::lend(|scratch| self.backward_into(q, k, v, fwd, upstream, targets, scratch))?;
+        Ok(Gradients { dq, dk, dv, dbias: learned.dbias, dsinks: learned.dsinks })
+    }
+
+    /// [`backward`](Attention::backward) into arrays of the caller's, or added to what they hold; returns the gradients of
+    /// what else is learned. They may have any strides, such as columns of one array that a linear layer has made side by
+    /// side:
     ///
     /// ```
-    /// use foveal::{Attention, Scratch};
+    /// use foveal::{Attention, GradientsMut, Scratch};
     /// use ndarray::{Array4, Axis, array};
     ///
-    /// let qkv = array![[[[1., 0.]], [[0., 1.]], [[3., 4.]]]]; // one head each of q, k and v, one token
+    /// let qkv = array![[[[1f32, 0.]], [[0., 1.]], [[3., 4.]]]]; // one head each of q, k and v, one token
     /// let (q, kv) = qkv.view().split_at(Axis(1), 1);
     /// let (k, v) = kv.split_at(Axis(1), 1);
-    /// let (attention, dout) = (Attention::new(), array![[[[5., 6.]]]]);
+    /// let (attention, dout) = (Attention::new(), array![[[[5f32, 6.]]]]);
     /// let fwd = attention.forward(q, k, v)?;
-    /// let mut gradients = Array4::ones(qkv.raw_dim());
+    /// let mut gradients = Array4::<f32>::ones(qkv.raw_dim());
     /// let (dq, dkv) = gradients.view_mut().split_at(Axis(1), 1);
     /// let (dk, dv) = dkv.split_at(Axis(1), 1);
-    /// attention.backward_into((q, k, v), &fwd, &dout, (dq, dk, dv), &mut Scratch::new())?;
+    /// attention.backward_into(q, k, v, &fwd, &dout, GradientsMut::set(dq, dk, dv), &mut Scratch::new())?;
     /// assert_eq!(gradients, array![[[[0., 0.]], [[0., 0.]], [[5., 6.]]]]); // one key has all the weight
     /// # Ok::<(), foveal::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`backward`](Attention::backward); also if the arrays are not shaped like q, k and v. They are then unchanged.
+    #[expect(clippy::too_many_arguments, reason = "what its siblings take, where to put it, and with what")]
     pub fn backward_into<'a>(
         &self,
-        qkv: (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
-        fwd: &Forward,
-        dout: impl Into<ArrayView4<'a, f32>>,
-        gradients: (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        v: impl Into<Tensor<'a>>,
+        fwd: impl Into<Saved<'a>>,
+        upstream: impl Into<Upstream<'a>>,
+        gradients: GradientsMut,
         scratch: &mut Scratch,
-    ) -> Result<Option<ArrayD<f32>>, Error> {
-        backward::backward_into(self, qkv, fwd, dout.into(), gradients, false, scratch)
+    ) -> Result<Learned, Error> {
+        let (q, k, v, fwd, upstream) = (q.into(), k.into(), v.into(), fwd.into(), upstream.into());
+        let GradientsMut { dq, dk, dv, adds } = gradients;
+        let given = backward::Given { out: fwd.out, lse: fwd.lse, dout: upstream.dout, dlse: upstream.dlse };
+        let into = backward::Into { dq, dk, dv, adds };
+        let (dbias, dsinks) = backward::backward(self, Inputs { q, k, v }, given, into, scratch)?;
+        Ok(Learned { dbias, dsinks })
     }
 
     /// The output of the newest queries against everything in `cache`, to which their own keys and values have been
@@ -249,56 +376,61 @@ impl Attention {
     ///
     /// # Errors
     /// As [`forward`](Attention::forward).
-    pub fn decode<'a>(&self, q: impl Into<ArrayView4<'a, f32>>, cache: &'a KvCache) -> Result<Forward, Error> {
-        self.forward(q, cache.k(), cache.v())
+    pub fn decode<'a>(&self, q: impl Into<Tensor<'a>>, cache: &'a KvCache) -> Result<Forward, Error> {
+        cache.attend(self, q.into())
     }
 
-    /// All weights: [B, H, T, S]. For small inputs; otherwise see [`tile`](Attention::tile) and [`map`](Attention::map).
+    /// Joins results of the same queries over different [parts](Part) of the keys, and adds the [sinks](Attention::sinks), once:
+    /// with lse = ln Σ exp lseₚ, out = Σ exp(lseₚ − lse)·outₚ.
+    ///
+    /// # Errors
+    /// If the parts are not of the same shape, or there is none.
+    pub fn merge(&self, parts: &[Forward]) -> Result<Forward, Error> {
+        let first = parts.first().ok_or_else(|| Error::Fit {
+            what: "the number of parts",
+            got: 0,
+            fits: "1 or more: their results are joined".into(),
+        })?;
+        let mut merged = first.clone();
+        for part in parts {
+            expect("the output of a part", first.out.shape(), part.out.shape())?;
+            expect("lse", &first.out.shape()[..3], part.lse.shape())?;
+        }
+        let (_, heads, ..) = first.out.dim();
+        if let Some(sinks) = &self.sinks {
+            expect("the sinks", &[heads], &[sinks.len()])?;
+        }
+        let mut row = vec![0.0; first.out.dim().3];
+        for ((b, h, i), lse) in merged.lse.indexed_iter_mut() {
+            let part = |p: usize| (parts[p].lse[[b, h, i]], parts[p].out.slice(ndarray::s![b, h, i, ..]));
+            *lse = forward::merge_row(parts.len(), part, self.sinks.as_ref().map(|sinks| sinks[h]), &mut row);
+            merged.out.slice_mut(ndarray::s![b, h, i, ..]).assign(&ndarray::ArrayView1::from(&row));
+        }
+        Ok(merged)
+    }
+
+    /// All weights: [B, H, T, S]. For small inputs; otherwise see [`head`](Attention::head). Of packed sequences,
+    /// [1, H, ΣT, longest S].
     ///
     /// # Errors
     /// As [`forward`](Attention::forward).
-    pub fn weights<'a>(
-        &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-    ) -> Result<Array4<f32>, Error> {
+    pub fn weights<'a>(&self, q: impl Into<Tensor<'a>>, k: impl Into<Tensor<'a>>) -> Result<Array4<f32>, Error> {
         weights::weights(self, q.into(), k.into())
     }
 
-    /// The weights of queries `rows` on keys `cols`, in sequence and head `at`. Nothing else is computed.
+    /// One head of one sequence, of which any rectangle of the weights can be asked ([`Head::tile`]), or a picture of them
+    /// ([`Head::map`]).
     ///
     /// # Errors
-    /// As [`forward`](Attention::forward); also if the rectangle does not lie within the matrix.
-    pub fn tile<'a>(
-        &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        lse: impl Into<ArrayView3<'a, f32>>,
+    /// As [`forward`](Attention::forward); also if `lse` does not fit, or there is no such sequence or head.
+    pub fn head<'a>(
+        &'a self,
+        q: impl Into<Tensor<'a>>,
+        k: impl Into<Tensor<'a>>,
+        lse: impl Into<ArrayView3<'a, f64>>,
         at: (usize, usize),
-        rows: Range<usize>,
-        cols: Range<usize>,
-    ) -> Result<Array2<f32>, Error> {
-        weights::tile(self, q.into(), k.into(), lse.into(), at, rows, cols)
-    }
-
-    /// A picture of the weights of queries `rows` on keys `cols`, in sequence and head `at`, pooled to
-    /// `pixels = (height, width)`. The matrix itself is never stored.
-    ///
-    /// # Errors
-    /// As [`tile`](Attention::tile); also if there are more pixels than cells in either direction.
-    #[expect(clippy::too_many_arguments, reason = "a rectangle of a head of a batch, and what to make of it")]
-    pub fn map<'a>(
-        &self,
-        q: impl Into<ArrayView4<'a, f32>>,
-        k: impl Into<ArrayView4<'a, f32>>,
-        lse: impl Into<ArrayView3<'a, f32>>,
-        at: (usize, usize),
-        rows: Range<usize>,
-        cols: Range<usize>,
-        pixels: (usize, usize),
-        pool: Pool,
-    ) -> Result<Array2<f32>, Error> {
-        weights::map(self, q.into(), k.into(), lse.into(), at, rows, cols, pixels, pool)
+    ) -> Result<Head<'a>, Error> {
+        Head::softmax(self, (q.into(), k.into()), lse.into(), at)
     }
 
     /// The scale for head dimension `dim`.
@@ -306,17 +438,68 @@ impl Attention {
         self.scale.unwrap_or_else(|| 1.0 / (dim as f32).sqrt())
     }
 
+    /// The shape of a call, for which all options are checked.
+    pub(crate) fn shape(&self, inputs: &Inputs) -> Result<Shape, Error> {
+        let shape = Shape::of_call(&inputs.q, &inputs.k, Some(&inputs.v), self.packed.as_ref())?;
+        self.check(&shape)?;
+        self.check_tokens(&shape, &inputs.q, &[inputs.k, inputs.v])?;
+        Ok(shape)
+    }
+
+    /// The same without values.
+    pub(crate) fn shape_of_scores(&self, q: &Tensor, k: &Tensor) -> Result<Shape, Error> {
+        let shape = Shape::of_call(q, k, None, self.packed.as_ref())?;
+        self.check(&shape)?;
+        self.check_tokens(&shape, q, &[*k])?;
+        Ok(shape)
+    }
+
+    /// Sequences of keys in pages may be shorter than the longest of them: what is not there must be hidden.
+    fn check_tokens(&self, shape: &Shape, q: &Tensor, keys: &[Tensor]) -> Result<(), Error> {
+        if q.is_paged() {
+            let fits = "queries in one piece";
+            return Err(Error::Unfit { what: "attention", option: "queries in pages", fits });
+        }
+        if !keys.iter().any(Tensor::is_paged) {
+            return Ok(());
+        }
+        let scores = Scores::new(self, shape);
+        for batch in 0..shape.batch {
+            let length = scores.hull(batch, &(0..shape.queries)).end;
+            if let Some(keys) = keys.iter().map(|keys| keys.tokens(batch)).find(|keys| length > *keys) {
+                return Err(Error::Length { batch, length, keys });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the options are sound by themselves and fit the shape.
     pub(crate) fn check(&self, shape: &Shape) -> Result<(), Error> {
         if let Some(scale) = self.scale.filter(|scale| !scale.is_finite()) {
             return Err(Error::Value { what: "scale", expected: "a finite number", got: scale.into() });
         }
-        if let Some(cap) = self.softcap.filter(|cap| !(cap.is_finite() && *cap > 0.0)) {
-            return Err(Error::Value { what: "softcap", expected: "a finite number above 0", got: cap.into() });
+        if let Some(cap) = self.softcap.filter(|cap| !(cap.is_normal() && *cap > 0.0)) {
+            let expected = "a finite number above 0, and not below the smallest normal one, 1.2e-38";
+            return Err(Error::Value { what: "softcap", expected, got: cap.into() });
+        }
+        if let Some(sinks) = &self.sinks {
+            expect("the sinks", &[shape.heads], &[sinks.len()])?;
+        }
+        let mut whole = Lengths { packed: self.packed.as_ref(), ..Lengths::of(shape) };
+        if let Some(part) = self.part {
+            part.check()?;
+            if self.packed.is_some() {
+                let fits = "one of the two";
+                return Err(Error::Unfit { what: "a call of packed sequences", option: "part of a larger call", fits });
+            }
+            if let Kind::Swin(_) = self.bias.kind {
+                part.check_within(shape)?;
+            }
+            whole.size = part.of;
         }
         self.align.check(shape)?;
-        self.mask.check(shape, &self.align)?;
-        self.bias.check(shape, &self.align)?;
+        self.mask.check(shape, &whole, &self.align)?;
+        self.bias.check(shape, &whole, &self.align)?;
         self.dropout.iter().try_for_each(Dropout::check)
     }
 }

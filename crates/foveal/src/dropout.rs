@@ -3,10 +3,15 @@
 //! Whether weight (b, h, i, j) is dropped is a function of the seed and of these four numbers alone. So nothing has to
 //! be stored for the backward pass, and the result does not depend on tiles or threads:
 //!
-//! $$ u = f(f(j + r_0) \oplus r_1), \qquad (r_0, r_1) = g(\text{seed}, b, h, i) $$
+//! $$ u = f(f(j + r_0) \oplus r_1), \qquad
+//!    (r_0, r_1) = \kappa_3, \qquad
+//!    \kappa_{n + 1} = g\bigl((\kappa_n + c) \oplus x_n\bigr), \qquad
+//!    \kappa_0 = g(\text{seed} + c), \qquad x = (b, h, i) $$
 //!
 //! with the weight kept where u ≥ p·2³². g is SplitMix64's finaliser, f a 32-bit finaliser of the same kind with the
-//! multipliers that Wellons found by search to have the lowest bias; both are bijections, and the second compiles to vector code.
+//! multipliers that Wellons found by search to have the lowest bias; both are bijections, and the second compiles to
+//! vector code. The seed goes through g before the first index is combined with it: seeds are often small numbers, and
+//! so are indices, and without it seed ⊕ b would be all that a mask depends on.
 
 use crate::Error;
 
@@ -36,7 +41,27 @@ impl Dropout {
         }
     }
 
-    /// Drops values of any other array, for the layers around attention: multiplies `values`, which are row `i`, with 0 or
+    /// Whether the weight of query i on key j is dropped, in head h of sequence b.
+    ///
+    /// ```
+    /// use foveal::{Attention, Dropout};
+    /// use ndarray::{Array4, array};
+    ///
+    /// let dropout = Dropout { probability: 0.5, seed: 1 };
+    /// // Two equal keys: each has weight ½, and counts in full if it is kept.
+    /// let (q, k) = (Array4::<f32>::zeros((1, 1, 1, 2)), Array4::<f32>::zeros((1, 1, 2, 2)));
+    /// let v = array![[[[1f32, 0.], [0., 1.]]]];
+    /// let out = Attention::new().dropout(0.5, 1).forward(&q, &k, &v)?.out;
+    /// for j in 0..2 {
+    ///     assert_eq!(out[[0, 0, 0, j]] == 0.0, dropout.drops(0, 0, 0, j));
+    /// }
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    pub fn drops(&self, b: usize, h: usize, i: usize, j: usize) -> bool {
+        self.row(b, h, i).factor(j) == 0.0
+    }
+
+    /// Drops values of any other array, for the layers around attention: multiplies `values`, which are row `i`, by 0 or
     /// 1 / (1 − p). The same call on the gradient is the backward pass.
     ///
     /// ```
@@ -53,9 +78,9 @@ impl Dropout {
     /// The generator of one row of weights.
     #[inline]
     pub(crate) fn row(&self, b: usize, h: usize, i: usize) -> Row {
-        let mut key = self.seed;
+        let mut key = mix64(self.seed.wrapping_add(GOLDEN));
         for index in [b, h, i] {
-            key = mix64(key.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (index as u64));
+            key = mix64(key.wrapping_add(GOLDEN) ^ (index as u64));
         }
         Row {
             keys: [key as u32, (key >> 32) as u32],
@@ -66,6 +91,9 @@ impl Dropout {
     }
 }
 
+/// SplitMix64's increment, 2⁶⁴ divided by the golden ratio. It keeps zeros from being mixed into zeros.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The generator of one row of weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
@@ -75,18 +103,18 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What weight j is multiplied with: 0, or 1 / (1 − p).
+    /// What weight j is multiplied by: 0, or 1 / (1 − p).
     #[inline(always)]
     pub fn factor(&self, j: usize) -> f32 {
         let u = mix32(mix32((j as u32).wrapping_add(self.keys[0])) ^ self.keys[1]);
         if u >= self.threshold { self.scale } else { 0.0 }
     }
 
-    /// Multiplies the weights of the keys from `first` on.
+    /// Multiplies the weights of the keys from `first` on. (Keys before the first of a whole are the last numbers there are.)
     #[inline(always)]
     pub fn apply(&self, first: usize, weights: &mut [f32]) {
         for (j, w) in weights.iter_mut().enumerate() {
-            *w *= self.factor(first + j);
+            *w *= self.factor(first.wrapping_add(j));
         }
     }
 }
@@ -139,6 +167,39 @@ mod tests {
                 .count();
             let share = same as f64 / n as f64;
             assert!((share - 0.5).abs() < 0.02, "agreement {share}");
+        }
+    }
+
+    /// Every sequence of every batch under every seed has a mask of its own.
+    #[test]
+    fn seeds_and_sequences_have_distinct_masks() {
+        let mut masks = std::collections::HashSet::new();
+        for seed in 0..64 {
+            for b in 0..8 {
+                let dropout = Dropout { probability: 0.5, seed };
+                masks.insert((0..128).map(|j| dropout.drops(b, 0, 0, j)).collect::<Vec<bool>>());
+            }
+        }
+        assert_eq!(masks.len(), 64 * 8);
+    }
+
+    /// No two of the four numbers and the seed can change places, nor can a change of one make up for a change of another.
+    #[test]
+    fn every_pair_of_words_is_mixed() {
+        let mask = |[seed, b, h, i]: [usize; 4]| {
+            let row = Dropout { probability: 0.5, seed: seed as u64 }.row(b, h, i);
+            (0..128).fold(0u128, |mask, j| mask << 1 | u128::from(row.factor(j) == 0.0))
+        };
+        for one in 0..4 {
+            for other in 0..one {
+                let mut masks = std::collections::HashSet::new();
+                for (x, y) in (0..32).flat_map(|x| (0..32).map(move |y| (x, y))) {
+                    let mut words = [5; 4];
+                    (words[one], words[other]) = (x, y);
+                    masks.insert(mask(words));
+                }
+                assert_eq!(masks.len(), 32 * 32, "words {one} and {other}");
+            }
         }
     }
 }

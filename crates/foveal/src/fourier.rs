@@ -13,7 +13,7 @@
 //! y[t, f] ⟵ Re z[f, t],  y[t, D − f] ⟵ Re z[f, T − t]
 //! ```
 //!
-//! Half of the features will do because the first transform is of real numbers: z[D − f] is the conjugate of z[f], and the
+//! Half of the features are enough, because the first transform is of real numbers: z[D − f] is the conjugate of z[f], and the
 //! transform of a conjugate is the conjugate of the transform, read backwards.
 
 use ndarray::{Array3, ArrayView3, Axis};
@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
-use crate::threads::Threads;
+use foveal_compute::Threads;
 
 /// FNet's mixing of every sequence: [B, T, D]. O(T·D·log(T·D)) in time.
 ///
@@ -44,7 +44,8 @@ pub fn fourier_mix<'a>(x: impl Into<ArrayView3<'a, f32>>, threads: Threads) -> A
     let (along_features, along_tokens) = (planner.plan_fft_forward(dim), planner.plan_fft_forward(tokens));
     let half = dim / 2 + 1;
     // About 5·n·log₂n operations for a transform of n numbers.
-    let flops = 5.0 * (2 * tokens * dim) as f64 * ((tokens * dim) as f64).log2();
+    let values = tokens as f64 * dim as f64;
+    let flops = 5.0 * 2.0 * values * values.log2();
     let one = threads.count(flops) == 1;
     let mut by_token = vec![Complex::default(); tokens * half];
     let mut by_feature = vec![Complex::default(); half * tokens];

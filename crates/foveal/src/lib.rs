@@ -6,21 +6,22 @@
 //! use foveal::{Attention, Mask, Pool};
 //! use ndarray::Array4;
 //!
-//! let (q, k, v) = (Array4::ones((1, 8, 512, 64)), Array4::ones((1, 8, 512, 64)), Array4::ones((1, 8, 512, 64)));
-//! let dout = Array4::ones((1, 8, 512, 64));
+//! let (q, k, v) = ([0.1f32; 3]).map(|x| Array4::from_elem((1, 8, 512, 64), x)).into();
+//! let dout = Array4::<f32>::ones((1, 8, 512, 64));
 //!
-//! let attention = Attention::new().mask(Mask::causal());      // scale defaults to 1/√d
-//! let fwd = attention.forward(&q, &k, &v)?;                    // .out [B, H, T, Dv] and .lse [B, H, T]
-//! let grads = attention.backward(&q, &k, &v, &fwd, &dout)?;    // .dq, .dk, .dv, and .dbias where there is a bias
-//! let tile = attention.tile(&q, &k, &fwd.lse, (0, 3), 100..116, 0..64)?;   // an exact rectangle of the weights
-//! let map = attention.map(&q, &k, &fwd.lse, (0, 3), 0..512, 0..512, (64, 64), Pool::Max)?; // a picture of all of them
+//! let attention = Attention::new().mask(Mask::causal());     // scale defaults to 1/√d
+//! let fwd = attention.forward(&q, &k, &v)?;                   // .out [B, H, T, Dv] and .lse [B, H, T]
+//! let grads = attention.backward(&q, &k, &v, &fwd, &dout)?;   // .dq, .dk, .dv, and what else is learned
+//! let head = attention.head(&q, &k, &fwd.lse, (0, 3))?;       // one head, to look at
+//! let tile = head.tile(100..116, 0..64)?;                     // an exact rectangle of its weights
+//! let map = head.map(0..512, 0..512, (64, 64), Pool::Max)?;   // a picture of all of them
 //! # Ok::<(), foveal::Error>(())
 //! ```
 //!
 //! # What it does
 //! - **Exact, in O(n) memory, in both directions.** The n × n matrix of weights is never stored. What is kept of each row
 //!   is its log-sum-exp, from which any weight can be had again: w = exp(s − lse). That is how [`Attention::backward`]
-//!   works, and how [`Attention::tile`] and [`Attention::map`] show any part of the matrix at any zoom.
+//!   works, and how [`Attention::head`] shows any part of the matrix at any zoom.
 //! - **Every option everywhere.** [`Mask`]s (causal, window, padding, dense, sparse [`Pattern`]s, and all of them together),
 //!   [`Bias`]es (ALiBi, T5, Shaw, Swin, dense) with the gradients of what is learned, softcap, dropout, grouped heads, unequal dimensions and
 //!   lengths: in forward, backward, weights, tile, map and decode alike. No combination falls back to an n × n path.
@@ -52,9 +53,10 @@
 //! $$ dq_i = \text{scale} \sum_j ds_{ij} k_j, \qquad dk_j = \text{scale} \sum_i ds_{ij} q_i $$
 //!
 //! # Precision
-//! All arithmetic is f32; |error| ≤ 1e-5 + 5e-6·|exact| against the [`reference`](mod@reference) in f64 for inputs of size one. Weights and
-//! gradients come from the lse, whose rounding is relative: where scores reach 1,000, weights are good to about
-//! 1e-4. Weights below 2⁻¹⁰⁰ are 0.
+//! Inputs are f32, f16 or bf16 ([`Tensor`]), all arithmetic is f32; |error| ≤ 1e-5 + 5e-6·|exact| against the
+//! [`reference`](mod@reference) in f64 for scores below 50. Beyond, a score's own rounding, 6e-8 of it, is an error of all weights
+//! of its row. The log-sum-exp is f64, so that weights and gradients computed from it lose nothing more. Weights lie in [0, 1];
+//! those below 2⁻¹⁰⁰ are 0.
 //!
 //! # The family
 //! - [`Pattern`]: Longformer, BigBird, the strided and fixed patterns of the Sparse Transformer, Swin's windows, any list of
@@ -81,43 +83,38 @@ mod kernel;
 mod linear;
 mod luong;
 mod mask;
-mod matmul;
-mod memory;
-mod operand;
+mod part;
 mod pattern;
 pub mod reference;
 mod rope;
+mod score;
 mod scores;
 mod scratch;
+mod setters;
 mod shape;
 mod sinusoidal;
+mod tensor;
 mod textbook;
-mod threads;
-mod unwritten;
-mod vectorise;
 mod weights;
 
 pub use additive::{AdditiveAttention, AdditiveGradients};
-pub use attention::{Attention, Forward, Gradients};
+pub use attention::{Attention, Forward, Gradients, GradientsMut, Learned, Saved, Upstream};
 pub use bias::{Bias, Direction, alibi_slopes, t5_bucket};
-pub use cache::KvCache;
+pub use cache::{KvCache, Precision};
 pub use dropout::Dropout;
 pub use error::Error;
 pub use fourier::{fourier_mix, fourier_mix_backward};
-pub use half::{bf16, f16};
-pub use kernel::Isa;
+pub use foveal_compute::{Isa, Threads, bf16, f16};
 pub use linear::{Favor, FeatureMap, LinearAttention, LinearState};
 pub use luong::{LuongAttention, LuongGradients};
 pub use mask::{Align, Mask};
-pub use matmul::{affine, affine_side_by_side, matmul};
-pub use memory::{keep_memory, large_pages};
-pub use operand::Operand;
+pub use ndarray;
+pub use part::{Packed, Part};
 pub use pattern::{BigBird, Pattern};
 pub use rope::{Rope, RopeLayout, RopeScaling, RopeTable};
+pub use score::{ScoreFunction, ScoreRow};
 pub use scratch::Scratch;
 pub use sinusoidal::{add_positional_encoding, positional_encoding};
+pub use tensor::{Number, Tensor, TensorMut};
 pub use textbook::{Sequences, causal_mask, padding_mask, scaled_dot_product_attention};
-pub use threads::{Threads, awake, one_of};
-pub use unwritten::{Unwritten, write_new};
-pub use vectorise::vectorise;
-pub use weights::Pool;
+pub use weights::{Head, Pool};

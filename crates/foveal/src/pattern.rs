@@ -1,5 +1,6 @@
 //! Sparse patterns: which keys a position sees, as a union of a few simple pieces.
 
+mod big_bird;
 mod piece;
 
 use std::fmt::Write;
@@ -7,18 +8,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::dropout::mix64;
 use piece::{Grid, Lists, Piece};
 
+pub use big_bird::BigBird;
 pub(crate) use piece::merge;
 
-/// Which keys a query sees by where it stands, sparse enough that most of the matrix is never touched. A [`Mask`] is made of
-/// one with [`Mask::pattern`](crate::Mask::pattern), or of one for each head with [`Mask::patterns`](crate::Mask::patterns).
+/// Which keys each position sees, sparse enough that most of the matrix is never touched. [`Mask::pattern`] turns one pattern
+/// into a mask for all heads, [`Mask::patterns`] one for each head.
 ///
-/// Patterns know positions: query i stands at key position i + offset, see [`Align`](crate::Align). So a pattern means the same
-/// when a whole text is read and when one token is decoded against a cache. They hold for both directions; add
-/// [`Mask::causal`](crate::Mask::causal) with [`and`](crate::Mask::and) for a language model. All are exact to the key, and
-/// memory and time grow with the tiles in which something is visible.
+/// Patterns speak of positions: query i stands at key position i + offset, see [`Align`](crate::Align). So a pattern means the
+/// same when a whole text is read and when one token is decoded against a cache. Patterns look in both directions; for a
+/// language model, combine them with [`Mask::causal`] by [`and`](crate::Mask::and). All are exact to the key, and memory and
+/// time grow with the number of tiles in which something is visible.
 ///
 /// ```
 /// use foveal::{Attention, Mask, Pattern};
@@ -29,7 +30,9 @@ pub(crate) use piece::merge;
 /// # Ok::<(), foveal::Error>(())
 /// ```
 ///
-/// [`Mask`]: crate::Mask
+/// [`Mask::pattern`]: crate::Mask::pattern
+/// [`Mask::patterns`]: crate::Mask::patterns
+/// [`Mask::causal`]: crate::Mask::causal
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pieces: Arc<[Piece]>,
@@ -47,27 +50,23 @@ pub(crate) enum Extent {
     Exactly(usize),
 }
 
-/// The sizes of [`Pattern::big_bird`], all but `seed` counted in blocks. The default is that of the paper's models: blocks
-/// of 64, three in the window, the first and the last global, three at random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BigBird {
-    /// Tokens per block.
-    pub block: usize,
-    /// Blocks around its own that a block sees, its own included: an odd number.
-    pub window: usize,
-    /// Blocks at the start that see all and are seen by all.
-    pub global_start: usize,
-    /// The same at the end.
-    pub global_end: usize,
-    /// Blocks that each block sees beside these, drawn at random.
-    pub random: usize,
-    /// Of the random blocks. Take another one for every layer.
-    pub seed: u64,
-}
-
-impl Default for BigBird {
-    fn default() -> Self {
-        BigBird { block: 64, window: 3, global_start: 1, global_end: 1, random: 3, seed: 0 }
+impl Extent {
+    /// The numbers of tokens that fit both.
+    fn and(self, other: Extent) -> Result<Extent, Error> {
+        let contradiction = |got: usize, fits: String| {
+            Err(Error::Fit { what: "the number of tokens that one of two joined patterns is made for", got, fits })
+        };
+        match (self, other) {
+            (Extent::Any, extent) | (extent, Extent::Any) => Ok(extent),
+            (Extent::Within(n), Extent::Within(m)) => Ok(Extent::Within(n.min(m))),
+            (Extent::Exactly(n), Extent::Exactly(m)) if n != m => {
+                contradiction(m, format!("{n}, which the other is made for"))
+            }
+            (Extent::Exactly(n), Extent::Within(m)) | (Extent::Within(m), Extent::Exactly(n)) if n > m => {
+                contradiction(n, format!("up to {m}, which the other is made for"))
+            }
+            (Extent::Exactly(n), _) | (_, Extent::Exactly(n)) => Ok(Extent::Exactly(n)),
+        }
     }
 }
 
@@ -111,7 +110,7 @@ impl Pattern {
             });
         }
         let reach = window.saturating_mul(dilation);
-        let mut pieces = vec![Piece::band(reach, dilation)];
+        let mut pieces = vec![Piece::Band { reach, step: dilation }];
         if !global.is_empty() {
             let ranges: Arc<[Range<usize>]> =
                 piece::merged(global.iter().map(|g| *g..g.saturating_add(1)).collect()).into();
@@ -142,11 +141,12 @@ impl Pattern {
     /// If the stride is 0.
     pub fn strided(stride: usize) -> Result<Self, Error> {
         check_stride(stride)?;
-        Ok(Pattern { pieces: [Piece::band(stride, 1), Piece::band(usize::MAX, stride)].into(), extent: Extent::Any })
+        let pieces = [Piece::Band { reach: stride, step: 1 }, Piece::Band { reach: usize::MAX, step: stride }];
+        Ok(Pattern { pieces: pieces.into(), extent: Extent::Any })
     }
 
     /// The fixed pattern of the same paper: the block of `stride` tokens that a query stands in, and the last `summary`
-    /// tokens of every block, which pass on what their block says. Its tiles are denser than the strided pattern's.
+    /// tokens of every block, which summarise it. Its tiles are denser than the strided pattern's.
     ///
     /// ```
     /// # use foveal::Pattern;
@@ -175,71 +175,11 @@ impl Pattern {
         Ok(Pattern { pieces: pieces.into(), extent: Extent::Any })
     }
 
-    /// BigBird (Zaheer 2020) for up to `tokens` tokens: blocks near each other, global blocks, and random ones.
-    ///
-    /// ```
-    /// use foveal::{BigBird, Pattern};
-    /// let sizes = BigBird { block: 1, window: 3, global_start: 1, global_end: 0, random: 1, seed: 1 };
-    /// assert_eq!(Pattern::big_bird(8, sizes)?.picture(8), "\
-    /// ■ ■ ■ ■ ■ ■ ■ ■
-    /// ■ ■ ■ · · · · ■
-    /// ■ ■ ■ ■ · ■ · ·
-    /// ■ · ■ ■ ■ · · ■
-    /// ■ · · ■ ■ ■ ■ ·
-    /// ■ · · · ■ ■ ■ ■
-    /// ■ · ■ · · ■ ■ ■
-    /// ■ · · · ■ · ■ ■
-    /// ");
-    /// # Ok::<(), foveal::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the block is 0, the window even, or there are not as many blocks as each is to see.
-    pub fn big_bird(tokens: usize, sizes: BigBird) -> Result<Self, Error> {
-        let BigBird { block, window, global_start, global_end, random, seed } = sizes;
-        check_block(block)?;
-        if window.is_multiple_of(2) {
-            let fits = format!("odd, such as {}: as many blocks before a block as after it", window.saturating_add(1));
-            return Err(Error::Fit { what: "BigBird's window", got: window, fits });
-        }
-        let blocks = tokens.div_ceil(block);
-        let wanted = [window, global_start, global_end, random].into_iter().fold(0, usize::saturating_add);
-        if wanted > blocks && tokens > 0 {
-            let fits =
-                format!("at most {blocks}, as {tokens} tokens have blocks of {block}; take smaller blocks or fewer");
-            return Err(Error::Fit { what: "the number of blocks that a block of BigBird sees", got: wanted, fits });
-        }
-        let is_global = |n: usize| n < global_start || n >= blocks - global_end;
-        let mut drawn = (0..).map(|n: u64| mix64(seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
-        let rows = (0..blocks).map(|row| {
-            if is_global(row) {
-                return (0..blocks).collect();
-            }
-            let near = row.saturating_sub(window / 2)..(row + window / 2 + 1).min(blocks);
-            let mut seen: Vec<usize> = near.chain(0..global_start).chain(blocks - global_end..blocks).collect();
-            seen.sort_unstable();
-            seen.dedup();
-            // The n-th of the blocks not seen yet, in place of trying until one is new.
-            for _ in 0..random {
-                let mut n = (drawn.next().unwrap_or(0) % (blocks - seen.len()) as u64) as usize;
-                let place = seen.iter().position(|s| {
-                    let free = n < *s;
-                    n += usize::from(!free);
-                    free
-                });
-                seen.insert(place.unwrap_or(seen.len()), n);
-            }
-            seen
-        });
-        let lists = Lists::new(block, rows.collect::<Vec<Vec<usize>>>())?;
-        Ok(Pattern { pieces: [Piece::Lists(lists)].into(), extent: Extent::Within(tokens) })
-    }
-
     /// Swin's windows (Liu 2021) on an image of `grid` = (height, width) tokens, which lie row by row: a token sees those of
     /// its window of `window` = (height, width) tokens. Every second layer moves the windows by `shift`, half a window.
     ///
-    /// Swin rolls the image and masks what the roll has put side by side although it is not. What remains visible are
-    /// windows that start at the shift, cut off at the borders of the image; here they are just that, and nothing is rolled.
+    /// Swin rolls the image, and then masks tokens that only the roll has made neighbours. What remains visible are windows
+    /// that start at the shift, cut off at the borders of the image; that is what is computed here, without rolling.
     /// The learned bias is [`Bias::swin`](crate::Bias::swin).
     ///
     /// ```
@@ -275,7 +215,11 @@ impl Pattern {
             if size == 0 || !side.is_multiple_of(size) {
                 let fits = match side.checked_div(size) {
                     None => "a window of 1 or more".into(),
-                    Some(n) => format!("a multiple of the window's {size}: {} or {}", n * size, (n + 1) * size),
+                    Some(0) => format!("a multiple of the window's {size}, or a window of at most {side}"),
+                    Some(n) => match (n + 1).checked_mul(size) {
+                        Some(next) => format!("a multiple of the window's {size}: {} or {next}", n * size),
+                        None => format!("a multiple of the window's {size}: {}", n * size),
+                    },
                 };
                 return Err(Error::Fit { what: "a side of Swin's grid", got: side, fits });
             }
@@ -289,8 +233,8 @@ impl Pattern {
         Ok(Pattern { pieces: pieces.into(), extent: Extent::Exactly(tokens) })
     }
 
-    /// Texts of these lengths, one after the other in one sequence: each sees itself and none of the others. So a batch of texts
-    /// of different lengths needs no padding.
+    /// Texts of these lengths, one after the other in one sequence: each sees itself and none of the others, so that a batch
+    /// of texts of different lengths needs no padding.
     ///
     /// ```
     /// # use foveal::Pattern;
@@ -348,24 +292,26 @@ impl Pattern {
     }
 
     /// Visible where either is.
-    #[must_use]
-    pub fn or(self, other: Pattern) -> Self {
+    ///
+    /// ```
+    /// # use foveal::Pattern;
+    /// let windows = Pattern::swin((4, 4), (2, 2), (0, 0))?.or(Pattern::longformer(0, 1, &[0])?)?;
+    /// assert!(windows.visible(15, 0) && !windows.visible(15, 1));
+    /// // Made for 16 tokens and for 9: there is no sequence that both fit.
+    /// assert!(windows.or(Pattern::swin((3, 3), (3, 3), (0, 0))?).is_err());
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If no number of tokens fits both.
+    pub fn or(self, other: Pattern) -> Result<Self, Error> {
         let pieces = self.pieces.iter().chain(&*other.pieces).cloned().collect();
-        let extent = match (self.extent, other.extent) {
-            (Extent::Any, other) => other,
-            (one, Extent::Any) => one,
-            (Extent::Exactly(n), Extent::Exactly(m) | Extent::Within(m)) | (Extent::Within(m), Extent::Exactly(n)) => {
-                // If they contradict each other no number of tokens fits, and the call says so.
-                if n <= m { Extent::Exactly(n) } else { Extent::Within(m) }
-            }
-            (Extent::Within(n), Extent::Within(m)) => Extent::Within(n.min(m)),
-        };
-        Pattern { pieces, extent }
+        Ok(Pattern { pieces, extent: self.extent.and(other.extent)? })
     }
 
     /// Whether a query that stands at `position` sees `key`.
     pub fn visible(&self, position: usize, key: usize) -> bool {
-        isize::try_from(position).is_ok_and(|position| self.sees(position, key))
+        self.sees_at(position as i128, key)
     }
 
     /// The pattern of `tokens` queries on as many keys, one line each: `■` visible, `·` hidden.
@@ -387,6 +333,10 @@ impl Pattern {
 
     /// [`visible`](Pattern::visible) for positions before the first key, too: one pair at a time, as defined.
     pub(crate) fn sees(&self, position: isize, key: usize) -> bool {
+        self.sees_at(position as i128, key)
+    }
+
+    fn sees_at(&self, position: i128, key: usize) -> bool {
         self.pieces.iter().any(|piece| piece.sees(position, key))
     }
 
@@ -399,7 +349,7 @@ impl Pattern {
         }
     }
 
-    /// The first position after this one from which on a row may look otherwise, but for moving with its position.
+    /// The first position after this one whose row may differ by more than moving with the position.
     #[inline]
     pub(crate) fn next_break(&self, position: isize) -> isize {
         self.pieces.iter().fold(isize::MAX, |next, piece| next.min(piece.next_break(position)))

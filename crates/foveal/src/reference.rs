@@ -17,6 +17,12 @@
 //! $$ dv_j = \sum_i f_{ij} w_{ij} dout_i, \qquad dq_i = \text{scale} \sum_j dx_{ij} k_j, \qquad
 //!    dk_j = \text{scale} \sum_i dx_{ij} q_i, \qquad db_{ij} = ds_{ij} $$
 //!
+//! A sink is one more score in every row of its head, zₕ, that has weight and no value: it adds exp(zₕ − mᵢ) to the sum
+//! under the fraction, and mᵢ = max(maxⱼ sᵢⱼ, zₕ). If the loss depends on lseᵢ = mᵢ + ln Σ too, with gradient dlseᵢ, then
+//!
+//! $$ ds_{ij} = w_{ij} \Bigl( dw_{ij} - \sum_{j'} w_{ij'} dw_{ij'} + dlse_i \Bigr), \qquad
+//!    dz_h = \sum_i e^{z_h - lse_i} \Bigl( dlse_i - \sum_{j'} w_{ij'} dw_{ij'} \Bigr) $$
+//!
 //! Hidden cells are skipped, never multiplied by zero, so that NaN in them goes nowhere.
 //!
 //! ```
@@ -31,18 +37,18 @@
 //! # Ok::<(), foveal::Error>(())
 //! ```
 
-use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView4, s};
+use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView3, ArrayView4, s};
 
 use crate::bias::{Kind, Swin};
 use crate::shape::{Shape, check_range, expect};
-use crate::{Attention, Error};
+use crate::{Attention, Error, Part, Pattern, ScoreRow};
 
 /// What [`forward`] gives back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forward {
     /// [B, H, T, Dv]
     pub out: Array4<f64>,
-    /// ln Σⱼ exp sᵢⱼ: [B, H, T]; −∞ where a query sees nothing.
+    /// ln Σⱼ exp sᵢⱼ, the sink included: [B, H, T]; −∞ where a query sees nothing and there is no sink.
     pub lse: Array3<f64>,
     /// The weights before dropout: [B, H, T, S].
     pub weights: Array4<f64>,
@@ -59,7 +65,12 @@ pub struct Gradients {
     pub dv: Array4<f64>,
     /// Shaped like what the [`Bias`](crate::Bias) was made of. `None` if there is no bias.
     pub dbias: Option<ArrayD<f64>>,
+    /// One a head. `None` if there are no sinks.
+    pub dsinks: Option<Array1<f64>>,
 }
+
+/// q, k and v.
+type Qkv<'a> = (ArrayView4<'a, f64>, ArrayView4<'a, f64>, ArrayView4<'a, f64>);
 
 /// The output, the log-sum-exp and the weights, in O(T·S) memory.
 ///
@@ -71,7 +82,10 @@ pub fn forward<'a>(
     k: impl Into<ArrayView4<'a, f64>>,
     v: impl Into<ArrayView4<'a, f64>>,
 ) -> Result<Forward, Error> {
-    let (q, k, v) = (q.into(), k.into(), v.into());
+    forward_of(attention, (q.into(), k.into(), v.into()))
+}
+
+fn forward_of(attention: &Attention, (q, k, v): Qkv) -> Result<Forward, Error> {
     let cells = Cells::new(attention, &q, &k, Shape::of(&q, &k, &v)?)?;
     let shape = cells.shape;
     let mut fwd = Forward {
@@ -83,12 +97,13 @@ pub fn forward<'a>(
         let g = h / shape.group();
         let seen = cells.seen([b, h, i]);
         let scores: Array1<f64> = seen.iter().map(|&j| cells.score([b, h, i, j])).collect();
+        let sink = cells.sink(h);
         // A row without a score above −∞ sees nothing. (NaN is not −∞: it goes on and spreads.)
-        if scores.iter().all(|&s| s == f64::NEG_INFINITY) {
+        if scores.iter().chain([&sink]).all(|&s| s == f64::NEG_INFINITY) {
             continue;
         }
-        let max = scores.fold(f64::NEG_INFINITY, |max, &s| max.max(s));
-        let sum = scores.mapv(|s| (s - max).exp()).sum();
+        let max = scores.fold(sink, |max, &s| max.max(s));
+        let sum = scores.mapv(|s| (s - max).exp()).sum() + (sink - max).exp();
         fwd.lse[[b, h, i]] = max + sum.ln();
         for (&j, s) in seen.iter().zip(&scores) {
             let w = (s - max).exp() / sum;
@@ -111,16 +126,31 @@ pub fn backward<'a>(
     v: impl Into<ArrayView4<'a, f64>>,
     dout: impl Into<ArrayView4<'a, f64>>,
 ) -> Result<Gradients, Error> {
-    let (q, k, v, dout) = (q.into(), k.into(), v.into(), dout.into());
+    backward_with(attention, (q.into(), k.into(), v.into()), dout.into(), None)
+}
+
+/// [`backward`] of a loss that may depend on the log-sum-exp, too: `dlse` [B, H, T] is its gradient there, beside `dout`
+/// [B, H, T, Dv].
+///
+/// # Errors
+/// As [`Attention::backward`]; also if `dlse` does not fit.
+pub fn backward_with(
+    attention: &Attention,
+    (q, k, v): Qkv,
+    dout: ArrayView4<f64>,
+    dlse: Option<ArrayView3<f64>>,
+) -> Result<Gradients, Error> {
     let cells = Cells::new(attention, &q, &k, Shape::of(&q, &k, &v)?)?;
     let shape = cells.shape;
     expect("dout", &shape.out(), dout.shape())?;
-    let fwd = forward(attention, q, k, v)?;
+    dlse.iter().try_for_each(|dlse| expect("dlse", &shape.lse(), dlse.shape()))?;
+    let fwd = forward_of(attention, (q, k, v))?;
     let mut grads = Gradients {
         dq: Array4::zeros(q.raw_dim()),
         dk: Array4::zeros(k.raw_dim()),
         dv: Array4::zeros(v.raw_dim()),
         dbias: cells.zero_dbias(),
+        dsinks: cells.sinks().map(|sinks| Array1::zeros(sinks.len())),
     };
     for [b, h, i] in cells.rows().filter(|&row| fwd.lse[row] != f64::NEG_INFINITY) {
         let g = h / shape.group();
@@ -130,10 +160,13 @@ pub fn backward<'a>(
         let f: Array1<f64> = seen.iter().map(|&j| cells.dropout([b, h, i, j])).collect();
         let dw: Array1<f64> =
             &f * &seen.iter().map(|&j| dot(dout_i, v.slice(s![b, g, j, ..]))).collect::<Array1<f64>>();
-        let mean = dot(&w, &dw);
+        let mean = dot(&w, &dw) - dlse.map_or(0.0, |dlse| dlse[[b, h, i]]);
+        if let Some(dsinks) = &mut grads.dsinks {
+            dsinks[h] -= (cells.sink(h) - fwd.lse[[b, h, i]]).exp() * mean;
+        }
         for (n, &j) in seen.iter().enumerate() {
             let ds = w[n] * (dw[n] - mean);
-            let dx = ds * cells.capped(cells.product([b, h, i, j])).1;
+            let dx = ds * cells.bent([b, h, i, j]).1;
             grads.dv.slice_mut(s![b, g, j, ..]).scaled_add(f[n] * w[n], &dout_i);
             grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(cells.scale * dx, &k.slice(s![b, g, j, ..]));
             grads.dk.slice_mut(s![b, g, j, ..]).scaled_add(cells.scale * dx, &q_i);
@@ -188,7 +221,7 @@ pub struct Cell {
 /// ```
 ///
 /// # Errors
-/// As [`Attention::tile`].
+/// As [`Attention::head`]; also if there is no such query.
 pub fn row<'a, A: Copy + Into<f64> + 'a>(
     attention: &Attention,
     q: impl Into<ArrayView4<'a, A>>,
@@ -208,10 +241,11 @@ pub fn row<'a, A: Copy + Into<f64> + 'a>(
         Cell { product, scaled: cells.scale * product, score, visible, exp: 0.0, weight: 0.0 }
     };
     let mut row = Row { scale: cells.scale, max: 0.0, sum: 0.0, cells: (0..shape.keys).map(cell).collect() };
-    row.max = row.cells.iter().fold(f64::NEG_INFINITY, |max, cell| max.max(cell.score));
+    let sink = cells.sink(h);
+    row.max = row.cells.iter().fold(sink, |max, cell| max.max(cell.score));
     if row.cells.iter().any(|cell| cell.score != f64::NEG_INFINITY) {
         row.cells.iter_mut().filter(|cell| cell.visible).for_each(|cell| cell.exp = (cell.score - row.max).exp());
-        row.sum = row.cells.iter().map(|cell| cell.exp).sum();
+        row.sum = row.cells.iter().map(|cell| cell.exp).sum::<f64>() + (sink - row.max).exp();
         row.cells.iter_mut().filter(|cell| cell.visible).for_each(|cell| cell.weight = cell.exp / row.sum);
     }
     Ok(row)
@@ -224,6 +258,7 @@ struct Cells<'a, A> {
     k: ArrayView4<'a, A>,
     shape: Shape,
     scale: f64,
+    part: Part,
 }
 
 impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
@@ -235,7 +270,18 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
     ) -> Result<Self, Error> {
         attention.check(&shape)?;
         let scale = attention.scale.map_or_else(|| 1.0 / (shape.dim as f64).sqrt(), f64::from);
-        Ok(Cells { attention, q: *q, k: *k, shape, scale })
+        let part = attention.part.unwrap_or(Part::of(shape.queries, shape.keys));
+        Ok(Cells { attention, q: *q, k: *k, shape, scale, part })
+    }
+
+    /// One a head; a part of a larger call leaves them to the merge.
+    fn sinks(&self) -> Option<&'a [f32]> {
+        self.attention.sinks.as_deref().filter(|_| self.attention.part.is_none())
+    }
+
+    /// The sink of head h; −∞, which has no weight, if there is none.
+    fn sink(&self, h: usize) -> f64 {
+        self.sinks().map_or(f64::NEG_INFINITY, |sinks| sinks[h].into())
     }
 
     fn rows(&self) -> impl Iterator<Item = [usize; 3]> + use<A> {
@@ -251,13 +297,16 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
     fn visible(&self, [b, h, i, j]: [usize; 4]) -> bool {
         let mask = &self.attention.mask;
         let distance = self.distance(b, i, j);
-        let near = distance.unsigned_abs() <= if distance < 0 { mask.left } else { mask.right };
-        let within = mask.lengths.iter().all(|lengths| j < lengths[b]);
+        let reach = if distance < 0 { mask.left } else { mask.right };
+        let near = reach.is_none_or(|reach| distance.unsigned_abs() <= reach);
+        let in_whole = j as isize + self.part.keys;
+        let within = mask.lengths.iter().all(|lengths| in_whole < lengths[b] as isize);
         let kept = mask.keep.iter().all(|keep| keep[shared(keep.shape(), [b, h, i, j])]);
-        let position = j as isize - distance;
-        let shown = mask.patterns.iter().all(|heads| heads[h.min(heads.len() - 1)].sees(position, j));
+        let position = in_whole - distance;
+        let pattern_shows = |pattern: &Pattern| usize::try_from(in_whole).is_ok_and(|key| pattern.sees(position, key));
+        let shown = mask.patterns.iter().all(|heads| pattern_shows(&heads[h.min(heads.len() - 1)]));
         // A dense bias of −∞ or f32::MIN hides a key as a mask does.
-        let biased_away = match &self.attention.bias.0 {
+        let biased_away = match &self.attention.bias.kind {
             Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])] <= f32::MIN,
             _ => false,
         };
@@ -266,7 +315,9 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
 
     /// From where the query stands to key j.
     fn distance(&self, b: usize, i: usize, j: usize) -> isize {
-        j as isize - (i as isize + self.attention.align.offset(b, self.shape.queries, self.shape.keys))
+        let (queries, keys) = self.part.of;
+        let position = i as isize + self.part.queries + self.attention.align.offset(b, queries, keys);
+        j as isize + self.part.keys - position
     }
 
     /// x = scale·q·k
@@ -288,33 +339,58 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
         })
     }
 
+    /// The score function of softcap of scale·q·k, and its derivative in scale·q·k.
+    fn bent(&self, cell: [usize; 4]) -> (f64, f64) {
+        let (capped, slope) = self.capped(self.product(cell));
+        let Some(function) = &self.attention.function else { return (capped, slope) };
+        let [b, h, i, j] = cell;
+        let row = ScoreRow {
+            batch: b + self.part.batch,
+            head: h + self.part.head,
+            query: i as isize + self.part.queries,
+            position: j as isize + self.part.keys - self.distance(b, i, j),
+            first_key: j as isize + self.part.keys,
+        };
+        // The caller's function takes f32: so does what it is compared with.
+        let (mut score, mut ds) = ([capped as f32], [1.0]);
+        function.backward(row, &score.clone(), &mut ds);
+        function.apply(row, &mut score);
+        (score[0].into(), f64::from(ds[0]) * slope)
+    }
+
     fn score(&self, cell: [usize; 4]) -> f64 {
-        self.capped(self.product(cell)).0 + self.bias(cell)
+        self.bent(cell).0 + self.bias(cell)
     }
 
     fn dropout(&self, [b, h, i, j]: [usize; 4]) -> f64 {
-        self.attention.dropout.map_or(1.0, |dropout| dropout.row(b, h, i).factor(j).into())
+        let Part { batch, head, queries, keys, .. } = self.part;
+        let in_whole = |n: usize, origin: isize| (n as isize + origin).cast_unsigned();
+        let (i, j) = (in_whole(i, queries), in_whole(j, keys));
+        self.attention.dropout.map_or(1.0, |dropout| dropout.row(b + batch, h + head, i).factor(j).into())
     }
 
     fn bias(&self, [b, h, i, j]: [usize; 4]) -> f64 {
         let distance = self.distance(b, i, j);
-        match &self.attention.bias.0 {
+        match &self.attention.bias.kind {
             Kind::None => 0.0,
-            Kind::Alibi(slopes) => -f64::from(slopes[h]) * distance.unsigned_abs() as f64,
+            Kind::Alibi(alibi) => -f64::from(alibi.slope(b, h)) * distance.unsigned_abs() as f64,
             Kind::T5(t5) => t5.table[[t5.bucket[clip(distance, t5.bucket.len())], h]].into(),
             Kind::Shaw(table) => {
                 let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]);
                 self.scale * dot(self.q.slice(s![b, h, i, ..]), a)
             }
-            Kind::Swin(swin) => swin.table[[swin_entry(swin, j as isize - distance, j as isize), h]].into(),
+            Kind::Swin(swin) => swin.table
+                [[swin_entry(swin, self.part.keys + j as isize - distance, self.part.keys + j as isize), h]]
+            .into(),
             Kind::Dense(bias) => bias[shared(bias.shape(), [b, h, i, j])].into(),
         }
     }
 
     fn zero_dbias(&self) -> Option<ArrayD<f64>> {
-        match &self.attention.bias.0 {
+        match &self.attention.bias.kind {
+            _ if !self.attention.bias.learned => None,
             Kind::None => None,
-            Kind::Alibi(slopes) => Some(ArrayD::zeros(vec![slopes.len()])),
+            Kind::Alibi(alibi) => Some(ArrayD::zeros(alibi.shape())),
             Kind::T5(t5) => Some(ArrayD::zeros(t5.table.shape())),
             Kind::Swin(swin) => Some(ArrayD::zeros(swin.table.shape())),
             Kind::Shaw(table) => Some(ArrayD::zeros(table.shape())),
@@ -324,17 +400,21 @@ impl<'a, A: Copy + Into<f64>> Cells<'a, A> {
 
     /// Adds ds times the derivative of [`bias`](Cells::bias): in what the bias was made of, and for Shaw's also in q.
     fn add_dbias(&self, [b, h, i, j]: [usize; 4], ds: f64, grads: &mut Gradients) {
-        let Some(dbias) = &mut grads.dbias else { return };
         let distance = self.distance(b, i, j);
-        match &self.attention.bias.0 {
+        if let Kind::Shaw(table) = &self.attention.bias.kind {
+            let a = table.slice(s![h.min(table.dim().0 - 1), clip(distance, table.dim().1), ..]).mapv(f64::from);
+            grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(self.scale * ds, &a);
+        }
+        let Some(dbias) = &mut grads.dbias else { return };
+        match &self.attention.bias.kind {
             Kind::None => {}
-            Kind::Alibi(_) => dbias[[h]] -= ds * distance.unsigned_abs() as f64,
+            Kind::Alibi(alibi) => *alibi.entry(dbias, b, h) -= ds * distance.unsigned_abs() as f64,
             Kind::T5(t5) => dbias[[t5.bucket[clip(distance, t5.bucket.len())], h]] += ds,
-            Kind::Swin(swin) => dbias[[swin_entry(swin, j as isize - distance, j as isize), h]] += ds,
+            Kind::Swin(swin) => {
+                dbias[[swin_entry(swin, self.part.keys + j as isize - distance, self.part.keys + j as isize), h]] += ds;
+            }
             Kind::Shaw(table) => {
                 let (head, row) = (h.min(table.dim().0 - 1), clip(distance, table.dim().1));
-                let a = table.slice(s![head, row, ..]).mapv(f64::from);
-                grads.dq.slice_mut(s![b, h, i, ..]).scaled_add(self.scale * ds, &a);
                 dbias
                     .slice_mut(s![head, row, ..])
                     .scaled_add(self.scale * ds, &self.q.slice(s![b, h, i, ..]).mapv(Into::into));

@@ -9,17 +9,20 @@
 //!
 //! A rotation's transpose is its inverse, so the gradient is turned back by the same angles.
 //!
-//! Sines and cosines are computed in f64 (in f32 the angle of position 100,000 would be off by 0.004) and used for all heads.
-//! Each call does this anew, O(T·D); a [`RopeTable`] keeps them from call to call.
+//! Sines and cosines are computed in f64 (in f32 the angle of position 100,000 would be off by 0.004), once for all heads.
+//! Each call computes them anew, O(T·D); a [`RopeTable`] keeps them from call to call.
 
-use std::sync::{Arc, RwLock};
+mod scaling;
+mod table;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut4, s};
 
 use crate::Error;
-use crate::shape::expect;
+use crate::shape::expect_axes;
 
-/// Which coordinates make a pair. Checkpoints are trained with one of the two, and nonsense with the other.
+pub use table::RopeTable;
+
+/// Which coordinates make a pair. A checkpoint trained with one of the two gives nonsense with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RopeLayout {
     /// (m, m + dim/2): GPT-NeoX, and Llama and its kin as Hugging Face stores them.
@@ -52,6 +55,29 @@ pub enum RopeScaling {
         /// The length that the model was trained on first.
         trained: usize,
     },
+    /// As [`Ntk`](RopeScaling::Ntk) for a text longer than the trained length, by as much as it is longer, and not at all
+    /// for others. With a cache, tokens that are in it stay as they were turned when they came.
+    Dynamic {
+        /// By how much.
+        factor: f64,
+        /// The length that the model was trained on.
+        trained: usize,
+    },
+    /// YaRN (Peng 2023): pairs that turn fewer than `slow` times within the trained length are slowed by the factor, those
+    /// that turn more than `fast` times not at all, and those between by degrees. Models that use it also want an
+    /// [`attention_factor`](Rope::attention_factor).
+    Yarn {
+        /// By how much.
+        factor: f64,
+        /// `beta_fast`, mostly 32.
+        fast: f64,
+        /// `beta_slow`, mostly 1.
+        slow: f64,
+        /// The length that the model was trained on first.
+        trained: usize,
+        /// Whether the range in between begins and ends with a whole pair.
+        whole_pairs: bool,
+    },
 }
 
 /// Rotary position embedding of the first `dim` coordinates of each head.
@@ -60,7 +86,7 @@ pub enum RopeScaling {
 /// use foveal::{Rope, RopeLayout};
 /// use ndarray::Array4;
 ///
-/// let rope = Rope::new(64).base(500_000.0).layout(RopeLayout::Halves); // as in Llama 3
+/// let rope = Rope::new(64)?.base(500_000.0).layout(RopeLayout::Halves); // as in Llama 3
 /// let (mut q, mut k) = (Array4::ones((1, 32, 10, 64)), Array4::ones((1, 8, 10, 64)));
 /// rope.rotate(&mut q, 0)?;
 /// rope.rotate(&mut k, 0)?;
@@ -75,13 +101,25 @@ pub struct Rope {
     base: f64,
     scaling: RopeScaling,
     layout: RopeLayout,
+    attention_factor: f64,
 }
+
+/// Coordinates at most: no head is as large.
+const MAX_DIM: usize = 1 << 20;
 
 impl Rope {
     /// Turns the first `dim` coordinates of each head, an even number; the others stay. Base 10,000, layout
     /// [`Halves`](RopeLayout::Halves), no scaling.
-    pub fn new(dim: usize) -> Self {
-        Rope { dim, base: 10_000.0, scaling: RopeScaling::None, layout: RopeLayout::Halves }
+    ///
+    /// # Errors
+    /// If `dim` is odd, 0, or more than 1,048,576.
+    pub fn new(dim: usize) -> Result<Self, Error> {
+        if dim == 0 || !dim.is_multiple_of(2) || dim > MAX_DIM {
+            let fits = "an even number from 2 to the head dimension, which is at most 1,048,576".into();
+            return Err(Error::Fit { what: "the number of rotary dimensions", got: dim, fits });
+        }
+        let (scaling, layout) = (RopeScaling::None, RopeLayout::Halves);
+        Ok(Rope { dim, base: 10_000.0, scaling, layout, attention_factor: 1.0 })
     }
 
     /// The wavelengths grow from 2π to nearly 2π·base tokens.
@@ -105,18 +143,26 @@ impl Rope {
         self
     }
 
+    /// By how much queries and keys are made longer as they are turned; 1 at first. YaRN makes the weights of long texts
+    /// sharper with it: the scores grow by its square.
+    #[must_use]
+    pub fn attention_factor(mut self, factor: f64) -> Self {
+        self.attention_factor = factor;
+        self
+    }
+
     /// Turns x [B, H, T, D] in place, its tokens at positions `start`, `start` + 1, …
     ///
     /// # Errors
-    /// If `dim` is odd, 0 or more than D, or the base or a factor is not a finite number above 0.
+    /// If `dim` is more than D, or the base or a factor is not a finite number above 0.
     pub fn rotate<'a>(&self, x: impl Into<ArrayViewMut4<'a, f32>>, start: usize) -> Result<(), Error> {
         let x = x.into();
         let positions = consecutive(start, x.dim().2);
         self.turn(x, &positions, 1.0)
     }
 
-    /// The inverse of [`rotate`](Rope::rotate), which is also its backward: turns the gradient of its result, in place,
-    /// into the gradient of its input.
+    /// The backward of [`rotate`](Rope::rotate): turns the gradient of its result, in place, into the gradient of its input.
+    /// Without an [`attention_factor`](Rope::attention_factor) it is also its inverse.
     ///
     /// # Errors
     /// As [`rotate`](Rope::rotate).
@@ -138,7 +184,7 @@ impl Rope {
         self.turn(x.into(), &positions.into().mapv(|p| p as f64), 1.0)
     }
 
-    /// The inverse and backward of [`rotate_at`](Rope::rotate_at).
+    /// The backward of [`rotate_at`](Rope::rotate_at).
     ///
     /// # Errors
     /// As [`rotate_at`](Rope::rotate_at).
@@ -155,8 +201,9 @@ impl Rope {
         let (batch, _, tokens, _) = x.dim();
         self.check(x.dim().3)?;
         let sequences = if positions.dim().0 == 1 { 1 } else { batch };
-        expect("the positions", &[sequences, tokens], positions.shape())?;
-        let angles = self.angles(positions.iter().copied());
+        expect_axes("the positions", "[batch or 1, tokens]", &[sequences, tokens], positions.shape())?;
+        let length = positions.iter().fold(0.0, |most: f64, &position| most.max(position + 1.0)) as usize;
+        let angles = self.angles(positions.iter().copied(), length);
         self.turn_by(x, &angles, |b, t| if sequences == 1 { t } else { b * tokens + t }, sign);
         Ok(())
     }
@@ -183,55 +230,36 @@ impl Rope {
         }
     }
 
-    fn angles(&self, positions: impl Iterator<Item = f64>) -> Angles {
-        let frequencies = self.frequencies();
+    /// Those of `positions` in a text of `length` tokens.
+    fn angles(&self, positions: impl Iterator<Item = f64>, length: usize) -> Angles {
+        let frequencies = self.scaling.frequencies(self.dim, self.base, length);
         let angles = positions.flat_map(|p| frequencies.iter().map(move |f| p * f));
-        let (sin, cos) = angles.map(|angle| (angle.sin() as f32, angle.cos() as f32)).unzip();
+        let by = self.attention_factor;
+        let (sin, cos) = angles.map(|angle| ((by * angle.sin()) as f32, (by * angle.cos()) as f32)).unzip();
         Angles { cos, sin }
     }
 
-    /// θ of each pair, with the scaling in it: by how much it turns from one position to the next.
+    /// θ of each pair, scaled: the angle by which it turns from one position to the next. Of a scaling that depends on the
+    /// length of the text, that of a text no longer than the trained length.
     ///
     /// ```
     /// use foveal::{Rope, RopeScaling};
     ///
-    /// assert_eq!(Rope::new(4).frequencies(), [1.0, 0.01]);
-    /// assert_eq!(Rope::new(4).scaling(RopeScaling::Linear(2.0)).frequencies(), [0.5, 0.005]);
+    /// assert_eq!(Rope::new(4)?.frequencies(), [1.0, 0.01]);
+    /// assert_eq!(Rope::new(4)?.scaling(RopeScaling::Linear(2.0)).frequencies(), [0.5, 0.005]);
+    /// # Ok::<(), foveal::Error>(())
     /// ```
     pub fn frequencies(&self) -> Vec<f64> {
-        let dim = self.dim as f64;
-        let base = match self.scaling {
-            RopeScaling::Ntk(factor) => self.base * factor.powf(dim / (dim - 2.0)),
-            _ => self.base,
-        };
-        let scaled = |frequency: f64| match self.scaling {
-            RopeScaling::None | RopeScaling::Ntk(_) => frequency,
-            RopeScaling::Linear(factor) => frequency / factor,
-            RopeScaling::Llama3 { factor, low, high, trained } => {
-                let turns = trained as f64 * frequency / std::f64::consts::TAU;
-                let share = ((turns - low) / (high - low)).clamp(0.0, 1.0);
-                (1.0 - share) * frequency / factor + share * frequency
-            }
-        };
-        (0..self.dim / 2).map(|m| scaled(base.powf(-2.0 * m as f64 / dim))).collect()
+        self.scaling.frequencies(self.dim, self.base, 0)
     }
 
     fn check(&self, head_dim: usize) -> Result<(), Error> {
-        if self.dim == 0 || self.dim % 2 == 1 || self.dim > head_dim {
-            let expected = "an even number from 2 to the head dimension";
-            return Err(Error::Value { what: "the number of rotary dimensions", expected, got: self.dim as f64 });
+        if self.dim > head_dim {
+            let fits = format!("at most {head_dim}, the head dimension");
+            return Err(Error::Fit { what: "the number of rotary dimensions", got: self.dim, fits });
         }
-        let factor = match self.scaling {
-            RopeScaling::None => 1.0,
-            RopeScaling::Linear(factor) | RopeScaling::Ntk(factor) | RopeScaling::Llama3 { factor, .. } => factor,
-        };
-        if let RopeScaling::Llama3 { low, high, .. } = self.scaling
-            && !(low.is_finite() && high.is_finite() && low < high)
-        {
-            let (what, expected) = ("the high frequency factor", "a finite number above the low one");
-            return Err(Error::Value { what, expected, got: high });
-        }
-        for (what, got) in [("the rotary base", self.base), ("the rotary scaling factor", factor)] {
+        self.scaling.check()?;
+        for (what, got) in [("the rotary base", self.base), ("the attention factor", self.attention_factor)] {
             if !(got.is_finite() && got > 0.0) {
                 return Err(Error::Value { what, expected: "a finite number above 0", got });
             }
@@ -245,89 +273,6 @@ impl Rope {
 struct Angles {
     cos: Vec<f32>,
     sin: Vec<f32>,
-}
-
-/// Rotary embedding that remembers its sines and cosines: for a model, whose layers all turn the same positions.
-///
-/// ```
-/// use foveal::{Rope, RopeTable};
-/// use ndarray::Array4;
-///
-/// let (rope, mut x) = (Rope::new(64), Array4::ones((1, 8, 10, 64)));
-/// let table = RopeTable::new(rope);
-/// table.rotate(&mut x, 5)?;
-/// rope.rotate_back(&mut x, 5)?;
-/// assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-6));
-/// # Ok::<(), foveal::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct RopeTable {
-    rope: Rope,
-    /// Those of positions 0, 1, … as far as they were needed.
-    angles: RwLock<Arc<Angles>>,
-}
-
-impl RopeTable {
-    /// A table that is still empty.
-    pub fn new(rope: Rope) -> Self {
-        RopeTable { rope, angles: RwLock::default() }
-    }
-
-    /// What it is a table of.
-    pub fn rope(&self) -> &Rope {
-        &self.rope
-    }
-
-    /// As [`Rope::rotate`].
-    ///
-    /// # Errors
-    /// As [`Rope::rotate`].
-    pub fn rotate<'a>(&self, x: impl Into<ArrayViewMut4<'a, f32>>, start: usize) -> Result<(), Error> {
-        self.turn(x.into(), start, 1.0)
-    }
-
-    /// As [`Rope::rotate_back`].
-    ///
-    /// # Errors
-    /// As [`Rope::rotate`].
-    pub fn rotate_back<'a>(&self, dx: impl Into<ArrayViewMut4<'a, f32>>, start: usize) -> Result<(), Error> {
-        self.turn(dx.into(), start, -1.0)
-    }
-
-    fn turn(&self, x: ArrayViewMut4<f32>, start: usize, sign: f32) -> Result<(), Error> {
-        self.rope.check(x.dim().3)?;
-        let angles = self.up_to(start + x.dim().2);
-        self.rope.turn_by(x, &angles, |_, t| start + t, sign);
-        Ok(())
-    }
-
-    /// The angles of all positions before `end`, and perhaps of more.
-    fn up_to(&self, end: usize) -> Arc<Angles> {
-        let half = self.rope.dim / 2;
-        let known = self.angles.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-        if end * half <= known.cos.len() {
-            return known;
-        }
-        // Twice as many as there were, so that generating token after token computes each about once.
-        let end = end.max(2 * known.cos.len() / half);
-        let angles = Arc::new(self.rope.angles((0..end).map(|p| p as f64)));
-        *self.angles.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = angles.clone();
-        angles
-    }
-}
-
-impl Clone for RopeTable {
-    fn clone(&self) -> Self {
-        let angles = self.angles.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-        RopeTable { rope: self.rope, angles: RwLock::new(angles) }
-    }
-}
-
-/// Two tables are the same if they are of the same rotation, whatever they have computed of it.
-impl PartialEq for RopeTable {
-    fn eq(&self, other: &Self) -> bool {
-        self.rope == other.rope
-    }
 }
 
 fn consecutive(start: usize, tokens: usize) -> Array2<f64> {
@@ -374,8 +319,8 @@ mod tests {
             ((a * angle.cos() - b * angle.sin()) as f32, (b * angle.cos() + a * angle.sin()) as f32)
         };
         let (mut halves, mut interleaved) = (x.clone(), x.clone());
-        Rope::new(4).rotate(&mut halves, 1).unwrap();
-        Rope::new(4).layout(RopeLayout::Interleaved).rotate(&mut interleaved, 1).unwrap();
+        Rope::new(4).unwrap().rotate(&mut halves, 1).unwrap();
+        Rope::new(4).unwrap().layout(RopeLayout::Interleaved).rotate(&mut interleaved, 1).unwrap();
         let ((a, c), (b, d)) = (turned(1., 3., 1.), turned(2., 4., 0.01));
         assert!(near(&halves, &array![[[[a, b, c, d, 5.]]]], 1e-6), "{halves}");
         let ((a, b), (c, d)) = (turned(1., 2., 1.), turned(3., 4., 0.01));
@@ -387,7 +332,7 @@ mod tests {
         let (q, k) = (example((1, 1, 1, 8)), example((1, 1, 1, 8)) + 0.3);
         for layout in [RopeLayout::Halves, RopeLayout::Interleaved] {
             for scaling in [RopeScaling::None, RopeScaling::Linear(4.0), RopeScaling::Ntk(4.0)] {
-                let rope = Rope::new(8).layout(layout).scaling(scaling);
+                let rope = Rope::new(8).unwrap().layout(layout).scaling(scaling);
                 let product = |i, j| {
                     let (mut q, mut k) = (q.clone(), k.clone());
                     rope.rotate(&mut q, i).unwrap();
@@ -403,7 +348,7 @@ mod tests {
     #[test]
     fn positions_views_and_the_way_back() {
         let x = example((2, 3, 5, 8));
-        let rope = Rope::new(6).layout(RopeLayout::Interleaved);
+        let rope = Rope::new(6).unwrap().layout(RopeLayout::Interleaved);
         let mut turned = x.clone();
         rope.rotate(&mut turned, 4).unwrap();
         assert_eq!(turned.slice(s![.., .., .., 6..]), x.slice(s![.., .., .., 6..]));
@@ -430,28 +375,31 @@ mod tests {
 
     #[test]
     fn scaling_changes_the_frequencies_as_it_says() {
-        let plain = Rope::new(8).frequencies();
-        let linear = Rope::new(8).scaling(RopeScaling::Linear(4.0)).frequencies();
-        let ntk = Rope::new(8).scaling(RopeScaling::Ntk(4.0)).frequencies();
+        let plain = Rope::new(8).unwrap().frequencies();
+        let linear = Rope::new(8).unwrap().scaling(RopeScaling::Linear(4.0)).frequencies();
+        let ntk = Rope::new(8).unwrap().scaling(RopeScaling::Ntk(4.0)).frequencies();
         assert!(plain.iter().zip(&linear).all(|(p, l)| (p / l - 4.0).abs() < 1e-12));
         assert_eq!(ntk[0], 1.0);
         assert!((plain[3] / ntk[3] - 4.0).abs() < 1e-12);
-        assert_eq!(Rope::new(2).scaling(RopeScaling::Ntk(4.0)).frequencies(), [1.0]);
+        assert_eq!(Rope::new(2).unwrap().scaling(RopeScaling::Ntk(4.0)).frequencies(), [1.0]);
     }
 
     #[test]
     fn refuses_what_means_nothing() {
         let mut x = example((2, 1, 3, 8));
         let mut refused = |rope: Rope| rope.rotate(&mut x, 0).is_err();
-        assert!(refused(Rope::new(0)) && refused(Rope::new(5)) && refused(Rope::new(10)));
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(refused(Rope::new(8).base(bad)));
-            assert!(refused(Rope::new(8).scaling(RopeScaling::Linear(bad))));
-            assert!(refused(Rope::new(8).scaling(RopeScaling::Ntk(bad))));
+        assert!(refused(Rope::new(10).unwrap()));
+        for bad in [0, 5, usize::MAX, usize::MAX - 1] {
+            assert!(Rope::new(bad).is_err(), "{bad}");
         }
-        assert!(Rope::new(8).rotate_at(&mut x, &Array2::zeros((2, 4))).is_err());
-        assert!(Rope::new(8).rotate_at(&mut x, &Array2::zeros((3, 3))).is_err());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(refused(Rope::new(8).unwrap().base(bad)));
+            assert!(refused(Rope::new(8).unwrap().scaling(RopeScaling::Linear(bad))));
+            assert!(refused(Rope::new(8).unwrap().scaling(RopeScaling::Ntk(bad))));
+        }
+        assert!(Rope::new(8).unwrap().rotate_at(&mut x, &Array2::zeros((2, 4))).is_err());
+        assert!(Rope::new(8).unwrap().rotate_at(&mut x, &Array2::zeros((3, 3))).is_err());
         let mut empty = Array4::zeros((0, 1, 3, 8));
-        assert!(Rope::new(8).rotate_at(&mut empty, &Array2::zeros((0, 3))).is_ok());
+        assert!(Rope::new(8).unwrap().rotate_at(&mut empty, &Array2::zeros((0, 3))).is_ok());
     }
 }

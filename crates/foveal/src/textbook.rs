@@ -9,6 +9,7 @@
 use ndarray::{Array, Array2, Array4, ArrayView, ArrayView4, ArrayViewD, Axis, Dimension, Ix2, Ix3, Ix4, s};
 
 use crate::mask::{Align, Mask};
+use crate::shape::room;
 use crate::{Attention, Error};
 
 /// The output and the weights.
@@ -57,7 +58,7 @@ pub fn scaled_dot_product_attention<'a, D: Sequences>(
     let mut weights = Array4::zeros((batch, heads, queries, keys));
     for b in 0..batch {
         for h in 0..heads {
-            let tile = attention.tile(q, k, &fwd.lse, (b, h), 0..queries, 0..keys)?;
+            let tile = attention.head(q, k, &fwd.lse, (b, h))?.tile(0..queries, 0..keys)?;
             weights.slice_mut(s![b, h, .., ..]).assign(&tile);
         }
     }
@@ -73,7 +74,7 @@ pub fn scaled_dot_product_attention<'a, D: Sequences>(
 /// use foveal::{Align, causal_mask, scaled_dot_product_attention};
 /// use ndarray::array;
 ///
-/// let mask = causal_mask(3, 3, &Align::Last);
+/// let mask = causal_mask(3, 3, &Align::Last)?;
 /// assert_eq!(mask, array![[true, false, false], [true, true, false], [true, true, true]]);
 ///
 /// let x = array![[1., 0.], [0., 1.], [1., 1.]];
@@ -81,18 +82,22 @@ pub fn scaled_dot_product_attention<'a, D: Sequences>(
 /// assert_eq!(weights.row(0).to_vec(), [1., 0., 0.]); // no weight on the future: exactly 0
 /// # Ok::<(), foveal::Error>(())
 /// ```
-pub fn causal_mask(queries: usize, keys: usize, align: &Align) -> Array2<bool> {
+///
+/// # Errors
+/// If no memory could hold it.
+pub fn causal_mask(queries: usize, keys: usize, align: &Align) -> Result<Array2<bool>, Error> {
+    let room = room("a causal mask", &[queries, keys])?;
     let offset = match align {
         Align::Offsets(offsets) if offsets.is_empty() => 0,
         _ => align.offset(0, queries, keys),
     };
-    Array2::from_shape_fn((queries, keys), |(i, j)| j as isize <= i as isize + offset)
+    Ok(filled(room, (queries, keys), |i, j| j as isize <= i as isize + offset))
 }
 
 /// The mask of a batch of sequences of different lengths, padded to `keys`: [B, keys], `true` for the real tokens.
 ///
 /// # Errors
-/// If a length is more than `keys`.
+/// If a length is more than `keys`, or no memory could hold the mask.
 ///
 /// ```
 /// use foveal::padding_mask;
@@ -105,8 +110,19 @@ pub fn causal_mask(queries: usize, keys: usize, align: &Align) -> Array2<bool> {
 pub fn padding_mask(lengths: &[usize], keys: usize) -> Result<Array2<bool>, Error> {
     match lengths.iter().enumerate().find(|(_, length)| **length > keys) {
         Some((batch, &length)) => Err(Error::Length { batch, length, keys }),
-        None => Ok(Array2::from_shape_fn((lengths.len(), keys), |(b, j)| j < lengths[b])),
+        None => {
+            let room = room("a padding mask", &[lengths.len(), keys])?;
+            Ok(filled(room, (lengths.len(), keys), |b, j| j < lengths[b]))
+        }
     }
+}
+
+/// A matrix of what `visible` says of every row and column, in `room` for as many.
+fn filled(mut room: Vec<bool>, (rows, cols): (usize, usize), visible: impl Fn(usize, usize) -> bool) -> Array2<bool> {
+    if cols > 0 {
+        (0..rows).for_each(|i| room.extend((0..cols).map(|j| visible(i, j))));
+    }
+    Array2::from_shape_vec((rows, cols), room).expect("as many as rows times columns")
 }
 
 /// The numbers of axes that these functions take: 2, 3 or 4.
@@ -120,6 +136,10 @@ mod sealed {
     use super::*;
 
     pub trait Axes: Dimension {
+        /// What the axes of the weights mean.
+        const SCORES: &str;
+        /// Of the sizes [B, H, T, S] those of these axes.
+        fn of_scores(full: [usize; 4]) -> Vec<usize>;
         /// [tokens, dim] or [B, tokens, dim] to [B, H, tokens, dim].
         fn lift<A>(x: ArrayView<A, Self>) -> ArrayView4<A>;
         /// Back from there.
@@ -127,6 +147,12 @@ mod sealed {
     }
 
     impl Axes for Ix2 {
+        const SCORES: &str = "[queries, keys]";
+
+        fn of_scores(full: [usize; 4]) -> Vec<usize> {
+            full[2..].to_vec()
+        }
+
         fn lift<A>(x: ArrayView<A, Ix2>) -> ArrayView4<A> {
             x.insert_axis(Axis(0)).insert_axis(Axis(0))
         }
@@ -137,6 +163,12 @@ mod sealed {
     }
 
     impl Axes for Ix3 {
+        const SCORES: &str = "[batch, queries, keys]";
+
+        fn of_scores(full: [usize; 4]) -> Vec<usize> {
+            vec![full[0], full[2], full[3]]
+        }
+
         fn lift<A>(x: ArrayView<A, Ix3>) -> ArrayView4<A> {
             x.insert_axis(Axis(1))
         }
@@ -147,6 +179,12 @@ mod sealed {
     }
 
     impl Axes for Ix4 {
+        const SCORES: &str = "[batch, heads, queries, keys]";
+
+        fn of_scores(full: [usize; 4]) -> Vec<usize> {
+            full.to_vec()
+        }
+
         fn lift<A>(x: ArrayView<A, Ix4>) -> ArrayView4<A> {
             x
         }
@@ -165,8 +203,8 @@ fn keep<D: Sequences>(mask: ArrayViewD<bool>, full: [usize; 4]) -> Result<Array4
         Err(_) => match mask.into_dimensionality::<D>() {
             Ok(mask) => D::lift(mask).to_owned(),
             Err(_) => {
-                let expected = D::lower(Array4::<()>::default(full)).shape().to_vec();
-                return Err(Error::Shape { what: "the mask", expected, got });
+                let full = D::of_scores(full);
+                return Err(Error::Broadcast { what: "the mask", axes: D::SCORES, full, got });
             }
         },
     };
@@ -187,7 +225,7 @@ mod tests {
     #[test]
     fn all_numbers_of_axes_agree() {
         let (q, k, v) = (example((2, 3, 4, 8), 0.0), example((2, 3, 6, 8), 1.0), example((2, 3, 6, 5), 2.0));
-        let mask = causal_mask(4, 6, &Align::Last);
+        let mask = causal_mask(4, 6, &Align::Last).unwrap();
         let mask = || Some(mask.view().into_dyn());
         let (out, weights) = scaled_dot_product_attention(&q, &k, &v, mask()).unwrap();
         assert_eq!((out.dim(), weights.dim()), ((2, 3, 4, 5), (2, 3, 4, 6)));
@@ -226,7 +264,8 @@ mod tests {
         let x = example((1, 1, 4, 8), 0.0).index_axis_move(Axis(0), 0);
         let four = Array4::from_elem((1, 1, 4, 4), true).into_dyn();
         let error = scaled_dot_product_attention(&x, &x, &x, Some(four.view())).unwrap_err();
-        assert_eq!(error, Error::Shape { what: "the mask", expected: vec![1, 4, 4], got: vec![1, 1, 4, 4] });
+        let (axes, full, got) = ("[batch, queries, keys]", vec![1, 4, 4], vec![1, 1, 4, 4]);
+        assert_eq!(error, Error::Broadcast { what: "the mask", axes, full, got });
         let narrow = Array2::from_elem((4, 3), true).into_dyn();
         assert!(scaled_dot_product_attention(&x, &x, &x, Some(narrow.view())).is_err());
         assert_eq!(padding_mask(&[2, 5], 4), Err(Error::Length { batch: 1, length: 5, keys: 4 }));
@@ -238,10 +277,14 @@ mod tests {
             let (q, k) = (example((1, 1, queries, 8), 0.0), example((1, 1, keys, 8), 1.0));
             for align in [Align::Last, Align::First, Align::Offsets([1].into())] {
                 let weights = Attention::new().mask(Mask::causal()).align(align.clone()).weights(&q, &k).unwrap();
-                assert_eq!(causal_mask(queries, keys, &align), Ix2::lower(weights).mapv(|w| w > 0.0), "{align:?}");
+                assert_eq!(
+                    causal_mask(queries, keys, &align).unwrap(),
+                    Ix2::lower(weights).mapv(|w| w > 0.0),
+                    "{align:?}"
+                );
             }
             let none = Align::Offsets([].into());
-            assert_eq!(causal_mask(queries, keys, &none), causal_mask(queries, keys, &Align::First));
+            assert_eq!(causal_mask(queries, keys, &none).unwrap(), causal_mask(queries, keys, &Align::First).unwrap());
         }
     }
 }

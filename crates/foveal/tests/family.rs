@@ -126,12 +126,13 @@ fn additive_attention_equals_its_formula() {
             let dv = slopes(&v64, |v| loss(&w64, [&q64, &k64, v]));
             let dw = slopes(&w64, |w| loss(w, [&q64, &k64, &v64]));
             for isa in Isa::available() {
-                let attention = AdditiveAttention::new(weight.clone()).mask(mask.clone()).align(Align::First).isa(isa);
+                let attention =
+                    AdditiveAttention::new(weight.clone()).unwrap().mask(mask.clone()).align(Align::First).isa(isa);
                 let fwd = attention.forward(&q, &k, &v).unwrap();
                 assert_close("out", dynamic(&fwd.out), dynamic(&out), 1e-5, 5e-6);
                 assert_close("lse", dynamic(&fwd.lse), dynamic(&lse), 1e-5, 5e-6);
                 assert_close("weights", dynamic(&attention.weights(&q, &k).unwrap()), dynamic(&all), 1e-5, 5e-6);
-                let tile = attention.tile(&q, &k, &fwd.lse, (1, 3), 0..queries, keys / 3..keys).unwrap();
+                let tile = attention.head(&q, &k, &fwd.lse, (1, 3)).unwrap().tile(0..queries, keys / 3..keys).unwrap();
                 assert_close("tile", dynamic(&tile), all.slice(s![1, 3, .., keys / 3..]).into_dyn(), 1e-5, 5e-6);
                 let got = attention.backward(&q, &k, &v, &fwd, &dout).unwrap();
                 assert_close("dq", dynamic(&got.dq), dq.view(), 2e-5, 1e-5);
@@ -151,7 +152,7 @@ fn luong_attention_equals_its_formula() {
     let (v, dout) = (randn4(3, [2, 2, 7, 3]), randn4(4, [2, 4, 5, 3]));
     for heads in [1, 4] {
         let weight = narrow(&(randn(5, (heads, 6, 4)) * 0.3));
-        let luong = LuongAttention::general(weight.clone()).mask(Mask::padding([7, 3]));
+        let luong = LuongAttention::general(weight.clone()).unwrap().mask(Mask::padding([7, 3]));
         // softmax of q·W·k, written out as dense scores.
         let exact = |q: &Array4<f64>, w: &Array3<f64>, k: &Array4<f64>, v: &Array4<f64>| {
             let mut projected = Array4::zeros((2, 4, 5, 4));
@@ -166,9 +167,9 @@ fn luong_attention_equals_its_formula() {
         let fwd = luong.forward(&q, &k, &v).unwrap();
         assert_close("out", dynamic(&fwd.out), dynamic(&want.out), 1e-5, 5e-6);
         assert_close("weights", dynamic(&luong.weights(&q, &k).unwrap()), dynamic(&want.weights), 1e-5, 5e-6);
-        let tile = luong.tile(&q, &k, &fwd.lse, (1, 2), 1..4, 2..7).unwrap();
+        let tile = luong.head(&q, &k, &fwd.lse, (1, 2)).unwrap().tile(1..4, 2..7).unwrap();
         assert_close("tile", dynamic(&tile), want.weights.slice(s![1, 2, 1..4, 2..7]).into_dyn(), 1e-5, 5e-6);
-        let map = luong.map(&q, &k, &fwd.lse, (1, 2), 1..4, 2..7, (1, 1), Pool::Sum).unwrap();
+        let map = luong.head(&q, &k, &fwd.lse, (1, 2)).unwrap().map(1..4, 2..7, (1, 1), Pool::Sum).unwrap();
         assert!((f64::from(map[[0, 0]]) - want.weights.slice(s![1, 2, 1..4, 2..7]).sum()).abs() < 1e-5);
         let got = luong.backward(&q, &k, &v, &fwd, &dout).unwrap();
         let loss = |q: &Array4<f64>, w: &Array3<f64>, k: &Array4<f64>, v: &Array4<f64>| {
@@ -196,18 +197,32 @@ fn bad_input_is_an_error() {
     };
     let x = randn4(1, [2, 4, 6, 8]);
     let short = x.slice(s![.., .., ..5, ..]);
-    for (shape, part) in [((1, 7), "expected [1, 8]"), ((3, 8), "expected [4, 8]"), ((0, 8), "expected [4, 8]")] {
-        expect(AdditiveAttention::new(Array2::zeros(shape)).forward(&x, &x, &x).map(|_| ()), part);
+    for (shape, part) in [((1, 7), "expected [1, 8]"), ((3, 8), "expected [4, 8]")] {
+        expect(AdditiveAttention::new(Array2::zeros(shape)).unwrap().forward(&x, &x, &x).map(|_| ()), part);
     }
-    let additive = AdditiveAttention::new(Array2::zeros((1, 8)));
+    for shape in [(0, 8), (4, 0), (0, 0)] {
+        expect(AdditiveAttention::new(Array2::zeros(shape)).map(|_| ()), "its axes are [heads or 1, dim]");
+    }
+    for shape in [(0, 8, 8), (1, 0, 8), (1, 8, 0)] {
+        expect(
+            LuongAttention::general(Array3::zeros(shape)).map(|_| ()),
+            "its axes are [heads or 1, dim of q, dim of k]",
+        );
+    }
+    let scaled = Attention::new().scale(2.0);
+    expect(
+        AdditiveAttention::with_options(Array2::zeros((1, 8)), &scaled).map(|_| ()),
+        "additive attention has no scale",
+    );
+    let additive = AdditiveAttention::new(Array2::zeros((1, 8))).unwrap();
     let fwd = additive.forward(&x, &x, &x).unwrap();
     expect(additive.forward(&x, &x, short).map(|_| ()), "v has shape");
     expect(additive.backward(&x, &x, &x, &fwd, short).map(|_| ()), "dout has shape");
-    expect(additive.tile(&x, &x, &fwd.lse, (0, 4), 0..1, 0..1).map(|_| ()), "head 4..5");
+    expect(additive.head(&x, &x, &fwd.lse, (0, 4)).and_then(|head| head.tile(0..1, 0..1)).map(|_| ()), "head 4..5");
     expect(additive.clone().mask(Mask::padding([9, 9])).weights(&x, &x).map(|_| ()), "sequence 0 has length 9");
     for (shape, part) in [((1, 7, 8), "expected [1, 8, 8]"), ((3, 8, 8), "expected [4, 8, 8]")] {
-        expect(LuongAttention::general(Array3::zeros(shape)).forward(&x, &x, &x).map(|_| ()), part);
+        expect(LuongAttention::general(Array3::zeros(shape)).unwrap().forward(&x, &x, &x).map(|_| ()), part);
     }
-    let other = LuongAttention::general(Array3::zeros((1, 8, 5)));
+    let other = LuongAttention::general(Array3::zeros((1, 8, 5))).unwrap();
     expect(other.forward(&x, &x, &x).map(|_| ()), "k has shape [2, 4, 6, 8], expected [2, 4, 6, 5]");
 }

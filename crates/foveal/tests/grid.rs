@@ -131,8 +131,8 @@ fn layouts_of(tokens: usize) {
         check(&attention, &copy, &copy, &copy);
         // Outputs in another layout, too.
         let (b, h, t, d) = view.dim();
-        let mut out = Array4::zeros((b, t, h, d));
-        let mut lse = ndarray::Array3::zeros((b, t, h));
+        let mut out = Array4::<f32>::zeros((b, t, h, d));
+        let mut lse = ndarray::Array3::<f64>::zeros((b, t, h));
         let (out_view, lse_view) =
             (out.view_mut().permuted_axes([0, 2, 1, 3]), lse.view_mut().permuted_axes([0, 2, 1]));
         attention.forward_into(view, view, view, out_view, lse_view, &mut foveal::Scratch::new()).unwrap();
@@ -142,8 +142,8 @@ fn layouts_of(tokens: usize) {
         let mut all = Array4::from_elem((b, t, 3 * h, d), f32::NAN);
         let (dq, dkv) = all.view_mut().permuted_axes([0, 2, 1, 3]).split_at(Axis(1), h);
         let (dk, dv) = dkv.split_at(Axis(1), h);
-        let qkv = (view, view, view);
-        attention.backward_into(qkv, &fwd, dout_view, (dq, dk, dv), &mut foveal::Scratch::new()).unwrap();
+        let targets = foveal::GradientsMut::set(dq, dk, dv);
+        attention.backward_into(view, view, view, &fwd, dout_view, targets, &mut foveal::Scratch::new()).unwrap();
         let side_by_side = concatenate(Axis(1), &[got.dq.view(), got.dk.view(), got.dv.view()]).unwrap();
         assert_eq!(all.permuted_axes([0, 2, 1, 3]), side_by_side);
     }

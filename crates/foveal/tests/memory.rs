@@ -56,7 +56,7 @@ fn memory_is_linear_and_reused() {
     let options: [(&str, Attention); 8] = [
         ("plain", Attention::new()),
         ("causal", Attention::new().mask(Mask::causal()).dropout(0.1, 1)),
-        ("ALiBi in a window", Attention::new().mask(Mask::window(300, 0)).bias(Bias::alibi(1)).softcap(20.0)),
+        ("ALiBi in a window", Attention::new().mask(Mask::window(300, 0)).bias(Bias::alibi(1).unwrap()).softcap(20.0)),
         ("T5", Attention::new().bias(Bias::t5(Array2::zeros((32, 1)), Direction::Both, 128).unwrap())),
         ("Shaw", Attention::new().bias(Bias::shaw(Array3::zeros((1, 33, 16))).unwrap())),
         ("Longformer", sparse(Pattern::longformer(200, 1, &[0, 5]).unwrap())),
@@ -69,7 +69,9 @@ fn memory_is_linear_and_reused() {
             let array = n * 16 * size_of::<f32>();
             let (forward, fwd) = peak(|| attention.forward(&q, &k, &v).unwrap());
             let (backward, _) = peak(|| attention.backward(&q, &k, &v, &fwd, &v).unwrap());
-            let (map, _) = peak(|| attention.map(&q, &k, &fwd.lse, (0, 0), 0..n, 0..n, (64, 64), Pool::Max).unwrap());
+            let (map, _) = peak(|| {
+                attention.head(&q, &k, &fwd.lse, (0, 0)).unwrap().map(0..n, 0..n, (64, 64), Pool::Max).unwrap()
+            });
             assert!(forward <= 2 * array + 4 * MIB, "{name}, {n} tokens: forward took {forward} bytes");
             assert!(backward <= 4 * array + 12 * MIB, "{name}, {n} tokens: backward took {backward} bytes");
             assert!(map <= 4 * MIB, "{name}, {n} tokens: map took {map} bytes");
@@ -78,18 +80,20 @@ fn memory_is_linear_and_reused() {
 
     for (name, linear) in [
         ("ELU + 1", LinearAttention::new(FeatureMap::Elu)),
-        ("causal ELU + 1", LinearAttention::new(FeatureMap::Elu).causal()),
-        ("causal FAVOR+", LinearAttention::new(FeatureMap::favor(16, 32, 1).unwrap()).causal()),
+        ("causal ELU + 1", LinearAttention::new(FeatureMap::Elu).mask(Mask::causal())),
+        ("causal FAVOR+", LinearAttention::new(FeatureMap::favor(16, 32, 1).unwrap()).mask(Mask::causal())),
     ] {
         for n in [4096, 16384] {
             let (q, k, v) = (wave([1, 1, n, 16], 0.0), wave([1, 1, n, 16], 1.0), wave([1, 1, n, 16], 2.0));
             let array = n * 16 * size_of::<f32>();
             let (forward, fwd) = peak(|| linear.forward(&q, &k, &v).unwrap());
             let (backward, _) = peak(|| linear.backward(&q, &k, &v, &fwd, &v).unwrap());
-            let (map, _) = peak(|| linear.map(&q, &k, &fwd.lse, (0, 0), 0..n, 0..n, (64, 64), Pool::Max).unwrap());
+            let (map, _) =
+                peak(|| linear.head(&q, &k, &fwd.lse, (0, 0)).unwrap().map(0..n, 0..n, (64, 64), Pool::Max).unwrap());
             assert!(forward <= 2 * array + 4 * MIB, "{name}, {n} tokens: forward took {forward} bytes");
             assert!(backward <= 6 * array + 4 * MIB, "{name}, {n} tokens: backward took {backward} bytes");
-            assert!(map <= 4 * MIB, "{name}, {n} tokens: map took {map} bytes");
+            // Each thread's products have working memory of their own.
+            assert!(map <= 8 * MIB, "{name}, {n} tokens: map took {map} bytes");
         }
     }
     let x = wave([1, 1, 16384, 16], 0.0);
@@ -99,9 +103,9 @@ fn memory_is_linear_and_reused() {
     // A few new tokens against a long cache, and a small call: after the first time, nothing is allocated.
     for (queries, keys) in [(1, 5000), (16, 16), (500, 500)] {
         let (q, k, v) = (wave([1, 4, queries, 32], 0.0), wave([1, 2, keys, 32], 1.0), wave([1, 2, keys, 32], 2.0));
-        let (mut out, mut lse) = (Array4::zeros((1, 4, queries, 32)), Array3::zeros((1, 4, queries)));
+        let (mut out, mut lse) = (Array4::<f32>::zeros((1, 4, queries, 32)), Array3::zeros((1, 4, queries)));
         for mask in [Mask::causal(), Mask::pattern(Pattern::longformer(20, 1, &[0, 7]).unwrap())] {
-            let attention = Attention::new().mask(mask).bias(Bias::alibi(4)).threads(Threads::Sequential);
+            let attention = Attention::new().mask(mask).bias(Bias::alibi(4).unwrap()).threads(Threads::Sequential);
             let mut scratch = Scratch::new();
             for first in [true, false] {
                 let before = CALLS.load(SeqCst);

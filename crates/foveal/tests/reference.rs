@@ -4,7 +4,7 @@ mod support;
 
 use foveal::reference::{self, Forward};
 use foveal::{Align, Attention, Bias, Direction, Mask};
-use ndarray::{Array2, Array4, ArrayD, Axis, Dimension, array, s};
+use ndarray::{Array1, Array2, Array4, ArrayD, Axis, Dimension, array, s};
 use support::{assert_close_f64, chance, dynamic, randn};
 
 /// B, H, key heads, T, S, D, Dv.
@@ -120,6 +120,11 @@ fn gradients_of_every_bias() {
                 check(&format!("{name}, {option}, {bias}"), sizes, &attention, Some((&made_of, make)));
             };
             check("ALiBi", grid(21, &[h]), &|slopes| Bias::alibi_with(slopes.into_raw_vec_and_offset().0));
+            for sequences in [1, b] {
+                check("ALiBi per sequence", grid(21, &[sequences, h]), &|slopes| {
+                    Bias::alibi_per_sequence(slopes.into_dimensionality().unwrap())
+                });
+            }
             for direction in [Direction::Both, Direction::Backward] {
                 check("T5", grid(22, &[6, h]), &|table| {
                     Bias::t5(table.into_dimensionality().unwrap(), direction, 4).unwrap()
@@ -139,6 +144,65 @@ fn gradients_of_every_bias() {
             check("dense with −∞", hiding, &|bias| Bias::dense(bias.into_dimensionality().unwrap()));
         }
     }
+}
+
+/// A loss that depends on out and on lse, with a sink for each head and without.
+#[test]
+fn gradients_of_sinks_and_through_lse() {
+    for (name, sizes) in [("square", SQUARE), ("wide", WIDE), ("tall", TALL)] {
+        let [b, h, _, t, s, ..] = sizes;
+        let [q, k, v, dout] = &arrays(sizes);
+        let (sinks, dlse) = (randn(5, h).mapv(|x| (256.0 * x).round() / 256.0), randn(6, [b, h, t]));
+        for (option, attention) in [
+            ("plain", Attention::new()),
+            ("softcap and dropout", Attention::new().softcap(0.8).dropout(0.3, 13)),
+            // Sequence 1 sees nothing: its rows are the sink's alone, and without one they have no loss.
+            ("causal and padding", Attention::new().mask(Mask::causal().and(Mask::padding([s, 0])))),
+        ] {
+            for sinks in [Some(&sinks), None] {
+                // Sinks are f32: the differences are taken at multiples of a power of two, which are exact.
+                let with = |sinks: Option<&Array1<f64>>| {
+                    let logits = sinks.map(|sinks| sinks.iter().map(|x| *x as f32).collect::<Vec<_>>());
+                    logits.into_iter().fold(attention.clone(), Attention::sinks)
+                };
+                let loss = |q: &Array4<f64>, k: &Array4<f64>, v: &Array4<f64>, sinks: Option<&Array1<f64>>| {
+                    let fwd = reference::forward(&with(sinks), q, k, v);
+                    let Forward { out, lse, .. } = fwd.unwrap();
+                    let of_lse = lse.iter().zip(&dlse).filter(|(lse, _)| lse.is_finite()).map(|(lse, d)| lse * d);
+                    (out * dout).sum() + of_lse.sum::<f64>()
+                };
+                let qkv = (q.into(), k.into(), v.into());
+                let grads = reference::backward_with(&with(sinks), qkv, dout.view(), Some(dlse.view())).unwrap();
+                let close = |what: &str, got: ArrayD<f64>, want: ArrayD<f64>| {
+                    assert_close_f64(&format!("{name}, {option}, {what}"), got.view(), want.view(), 1e-8, 1e-8);
+                    assert!(got.iter().any(|x| *x != 0.0), "{name}, {option}, {what}: all gradients are zero");
+                };
+                close("dq", grads.dq.into_dyn(), gradient(q, 1e-3, |q| loss(q, k, v, sinks)));
+                close("dk", grads.dk.into_dyn(), gradient(k, 1e-3, |k| loss(q, k, v, sinks)));
+                close("dv", grads.dv.into_dyn(), gradient(v, 1e-3, |v| loss(q, k, v, sinks)));
+                assert_eq!(grads.dsinks.is_some(), sinks.is_some());
+                if let (Some(sinks), Some(dsinks)) = (sinks, grads.dsinks) {
+                    close(
+                        "dsinks",
+                        dsinks.into_dyn(),
+                        gradient(sinks, 1.0 / 1024.0, |sinks| loss(q, k, v, Some(sinks))),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_sees_nothing_has_its_sinks_lse() {
+    let [q, k, v, _] = &arrays(SQUARE);
+    let hidden = Attention::new().mask(Mask::padding([0, 0]));
+    let fwd = reference::forward(&hidden.clone().sinks([0.5, -2.0]), q, k, v).unwrap();
+    assert!(fwd.out.iter().chain(&fwd.weights).all(|x| *x == 0.0));
+    for (h, sink) in [0.5, -2.0].into_iter().enumerate() {
+        assert!(fwd.lse.index_axis(Axis(1), h).iter().all(|lse| *lse == sink));
+    }
+    assert!(reference::forward(&hidden.sinks([0.5]), q, k, v).is_err());
 }
 
 /// One sequence and one head.

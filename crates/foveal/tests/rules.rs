@@ -4,7 +4,8 @@
 mod support;
 
 use foveal::{
-    Align, Attention, Bias, Direction, Error, Forward, Isa, KvCache, Mask, Pattern, Pool, Scratch, Threads, reference,
+    Align, Attention, Bias, Direction, Error, Forward, GradientsMut, Isa, KvCache, Mask, Pattern, Pool, Scratch,
+    Threads, reference,
 };
 use ndarray::{Array2, Array3, Array4, concatenate, s};
 use support::{assert_close, chance, dynamic, narrow, randn, randn4, widen};
@@ -25,7 +26,7 @@ fn rows_that_see_nothing_are_zero() {
         let grads = attention.backward(&q, &k, &v, &fwd, &dout).unwrap();
         for (b, rows) in [(0, 0..5), (1, 0..40)] {
             assert!(fwd.out.slice(s![b, .., rows.clone(), ..]).iter().all(|x| *x == 0.0));
-            assert!(fwd.lse.slice(s![b, .., rows.clone()]).iter().all(|x| *x == f32::NEG_INFINITY));
+            assert!(fwd.lse.slice(s![b, .., rows.clone()]).iter().all(|x| *x == f64::NEG_INFINITY));
             assert!(grads.dq.slice(s![b, .., rows.clone(), ..]).iter().all(|x| *x == 0.0));
             let weights = attention.weights(&q, &k).unwrap();
             assert!(weights.slice(s![b, .., rows, ..]).iter().all(|x| *x == 0.0));
@@ -73,7 +74,7 @@ fn very_negative_biases() {
     }
     let nothing = Attention::new().bias(Bias::dense(Array4::from_elem((1, 1, 1, keys), f32::NEG_INFINITY)));
     let fwd = nothing.forward(&q, &k, &v).unwrap();
-    assert!(fwd.out.iter().all(|x| *x == 0.0) && fwd.lse.iter().all(|x| *x == f32::NEG_INFINITY));
+    assert!(fwd.out.iter().all(|x| *x == 0.0) && fwd.lse.iter().all(|x| *x == f64::NEG_INFINITY));
     let grads = nothing.backward(&q, &k, &v, &fwd, &dout).unwrap();
     assert!(grads.dq.iter().chain(&grads.dk).chain(&grads.dv).all(|x| *x == 0.0));
 }
@@ -139,11 +140,12 @@ fn bit_identical_over_threads_and_repeats() {
     let decode = q.slice(s![.., .., ..1, ..]);
     let (long_k, long_v) = (randn4(8, [1, 3, 5000, 40]), randn4(9, [1, 3, 5000, 40]));
     for mask in [Mask::none(), Mask::causal(), Mask::window(100, 50)] {
-        let attention = Attention::new().mask(mask).bias(Bias::alibi(3)).dropout(0.1, 5);
+        let attention = Attention::new().mask(mask).bias(Bias::alibi(3).unwrap()).dropout(0.1, 5);
         let run = |attention: &Attention| {
             let fwd = attention.forward(&q, k, v).unwrap();
             let grads = attention.backward(&q, k, v, &fwd, &dout).unwrap();
-            let map = attention.map(&q, k, &fwd.lse, (0, 1), 0..700, 3..690, (33, 21), Pool::Mean).unwrap();
+            let map =
+                attention.head(&q, k, &fwd.lse, (0, 1)).unwrap().map(0..700, 3..690, (33, 21), Pool::Mean).unwrap();
             let decoded = attention.forward(decode, &long_k, &long_v).unwrap();
             (fwd, grads, map, decoded)
         };
@@ -189,8 +191,9 @@ fn split_runs_merge_by_lse() {
         let (la, lb) = (a.lse[[bb, h, i]], b.lse[[bb, h, i]]);
         assert!(((la.exp() + lb.exp()).ln() - lse).abs() < 1e-5);
         for d in 0..16 {
-            let merged = (la - lse).exp() * a.out[[bb, h, i, d]] + (lb - lse).exp() * b.out[[bb, h, i, d]];
-            assert!((merged - whole.out[[bb, h, i, d]]).abs() < 1e-5);
+            let (a, b) = (f64::from(a.out[[bb, h, i, d]]), f64::from(b.out[[bb, h, i, d]]));
+            let merged = (la - lse).exp() * a + (lb - lse).exp() * b;
+            assert!((merged - f64::from(whole.out[[bb, h, i, d]])).abs() < 1e-5);
         }
     }
 }
@@ -225,7 +228,7 @@ fn a_cache_holds_what_was_appended() {
             let new = s![.., .., piece, ..];
             pool.install(|| cache.append(k.slice(new), v.slice(new))).unwrap();
         }
-        assert!(cache.k() == k && cache.v() == v && cache.len() == 700);
+        assert!(cache.k().to_f32() == k && cache.v().to_f32() == v && cache.len() == 700);
     }
 }
 
@@ -240,19 +243,19 @@ fn empty_axes_have_defined_results() {
         assert_eq!(attention.weights(&q, &k).unwrap().len(), 0);
     }
     // No keys: nothing to see.
-    let (q, none) = (randn4(1, [1, 2, 5, 8]), Array4::zeros((1, 2, 0, 8)));
+    let (q, none) = (randn4(1, [1, 2, 5, 8]), Array4::<f32>::zeros((1, 2, 0, 8)));
     let fwd = Attention::new().forward(&q, &none, &none).unwrap();
     let gradients_into = |q: &Array4<f32>, k: &Array4<f32>, fwd: &Forward| {
         let [mut dq, mut dk, mut dv] = [q, k, k].map(|x| Array4::from_elem(x.raw_dim(), f32::NAN));
-        let (views, scratch) = ((dq.view_mut(), dk.view_mut(), dv.view_mut()), &mut Scratch::new());
-        Attention::new().backward_into((q.view(), k.view(), k.view()), fwd, q, views, scratch).unwrap();
+        let targets = GradientsMut::set(&mut dq, &mut dk, &mut dv);
+        Attention::new().backward_into(q, k, k, fwd, q, targets, &mut Scratch::new()).unwrap();
         assert!(dq.iter().chain(&dk).chain(&dv).all(|x| *x == 0.0));
     };
     gradients_into(&q, &none, &fwd);
     // No queries: nobody sees the keys.
     let nobody = Attention::new().forward(&none, &q, &q).unwrap();
     gradients_into(&none, &q, &nobody);
-    assert_eq!(fwd, Forward { out: Array4::zeros((1, 2, 5, 8)), lse: Array3::from_elem((1, 2, 5), f32::NEG_INFINITY) });
+    assert_eq!(fwd, Forward { out: Array4::zeros((1, 2, 5, 8)), lse: Array3::from_elem((1, 2, 5), f64::NEG_INFINITY) });
     // An empty cache.
     let cache = KvCache::new(1, 2, 8, 8);
     assert!(cache.is_empty());
@@ -277,14 +280,14 @@ fn bad_input_is_an_error() {
     expect(plain.forward(&q, &cut(&k, 3), &v).map(|_| ()), "k has shape");
     expect(plain.forward(&q, &k, &cut(&v, 2)).map(|_| ()), "v has shape");
     expect(plain.forward(&cut(&q, 0), &k, &v).map(|_| ()), "expected [1, 4, 6, 8]");
-    let none = Array4::zeros((2, 4, 6, 0));
+    let none = Array4::<f32>::zeros((2, 4, 6, 0));
     expect(plain.forward(&none, &none, &v).map(|_| ()), "head dimension 0");
     expect(plain.backward(&q, &k, &v, &fwd, &cut(&dout, 2)).map(|_| ()), "dout has shape");
     let short = Forward { out: fwd.out.clone(), lse: Array3::zeros((2, 4, 5)) };
     expect(plain.backward(&q, &k, &v, &short, &dout).map(|_| ()), "lse has shape");
-    let [mut dq, mut dk, mut dv] = [&q, &k, &cut(&v, 2)].map(|x| Array4::ones(x.raw_dim()));
-    let (views, scratch) = ((dq.view_mut(), dk.view_mut(), dv.view_mut()), &mut Scratch::new());
-    let into = plain.backward_into((q.view(), k.view(), v.view()), &fwd, &dout, views, scratch);
+    let [mut dq, mut dk, mut dv] = [&q, &k, &cut(&v, 2)].map(|x| Array4::<f32>::ones(x.raw_dim()));
+    let targets = GradientsMut::set(&mut dq, &mut dk, &mut dv);
+    let into = plain.backward_into(&q, &k, &v, &fwd, &dout, targets, &mut Scratch::new());
     expect(into.map(|_| ()), "dv has shape [2, 4, 5, 8], expected [2, 4, 6, 8]");
     assert!(dq.iter().chain(&dk).all(|x| *x == 1.0));
 
@@ -299,10 +302,20 @@ fn bad_input_is_an_error() {
     }
     expect(forward(Attention::new().mask(Mask::padding([3, 7]))), "sequence 1 has length 7, but there are only 6 keys");
     expect(forward(Attention::new().mask(Mask::padding([3]))), "lengths has shape [1], expected [2]");
-    expect(forward(Attention::new().mask(Mask::keys(Array2::default((2, 5))))), "keep-array has shape");
+    expect(
+        forward(Attention::new().mask(Mask::keys(Array2::default((2, 5))))),
+        "every axis but the last may also have length 1",
+    );
     expect(forward(Attention::new().mask(Mask::dense(Array4::default((2, 3, 6, 6))))), "keep-array has shape");
     expect(forward(Attention::new().align(Align::Offsets([1].into()))), "offsets has shape [1]");
-    expect(forward(Attention::new().bias(Bias::alibi(3))), "slopes has shape [3], expected [4]");
+    expect(
+        forward(Attention::new().bias(Bias::alibi(3).unwrap())),
+        "slopes has shape [3], expected [4]; its axes are [heads]",
+    );
+    let slopes = |shape| Attention::new().bias(Bias::alibi_per_sequence(Array2::zeros(shape)));
+    expect(forward(slopes((2, 3))), "slopes has shape [2, 3], expected [2, 4]; its axes are [batch or 1, heads]");
+    expect(forward(slopes((3, 4))), "slopes has shape [3, 4], expected [2, 4]");
+    assert!(forward(slopes((1, 4))).is_ok() && forward(slopes((2, 4))).is_ok());
     expect(forward(Attention::new().bias(Bias::dense(Array4::zeros((1, 1, 6, 1))))), "the bias has shape");
     let t5 = |heads| Bias::t5(narrow(&randn(1, (8, heads))), Direction::Both, 16).unwrap();
     expect(forward(Attention::new().bias(t5(3))), "T5's table has shape");
@@ -313,15 +326,18 @@ fn bad_input_is_an_error() {
         expect(Bias::t5(Array2::zeros((8, 4)), Direction::Both, distance).map(|_| ()), "max_distance");
     }
 
-    let tile = |at, rows, cols| plain.tile(&q, &k, &fwd.lse, at, rows, cols).map(|_| ());
+    let tile = |at, rows, cols| plain.head(&q, &k, &fwd.lse, at).and_then(|head| head.tile(rows, cols)).map(|_| ());
     expect(tile((2, 0), 0..1, 0..1), "sequence 2..3 does not lie within 0..2");
     expect(tile((0, 4), 0..1, 0..1), "head 4..5");
     expect(tile((0, usize::MAX), 0..1, 0..1), "head");
     expect(tile((0, 0), 3..7, 0..1), "rows 3..7 does not lie within 0..6");
     expect(tile((0, 0), 0..1, std::ops::Range { start: 5, end: 2 }), "columns 5..2");
-    let map = |pixels| plain.map(&q, &k, &fwd.lse, (0, 0), 0..6, 0..6, pixels, Pool::Max).map(|_| ());
+    let map = |pixels| plain.head(&q, &k, &fwd.lse, (0, 0)).unwrap().map(0..6, 0..6, pixels, Pool::Max).map(|_| ());
     expect(map((0, 3)), "0 pixels for 6 rows");
     expect(map((3, 7)), "7 pixels for 6 columns");
+    let nothing =
+        plain.head(&q, &k, &fwd.lse, (0, 0)).and_then(|head| head.map(2..2, 0..6, (1, 1), Pool::Max)).map(|_| ());
+    expect(nothing, "1 pixels for no rows; choose a range with at least one of them");
 
     let mut cache = KvCache::new(2, 4, 8, 8);
     expect(cache.append(&cut(&k, 3), &v), "the new keys has shape");

@@ -70,7 +70,7 @@ fn patterns() -> Vec<Named> {
         ),
         (
             "either of two",
-            Pattern::longformer(3, 1, &[]).unwrap().or(Pattern::fixed(40, 1).unwrap()),
+            Pattern::longformer(3, 1, &[]).unwrap().or(Pattern::fixed(40, 1).unwrap()).unwrap(),
             Box::new(|p, j| p.abs_diff(j) <= 3 || p / 40 == j / 40 || j % 40 == 39),
         ),
     ]
@@ -102,10 +102,11 @@ fn every_entry_point_equals_dense_attention() {
                 let weights = sparse.weights(&q, &k).unwrap();
                 assert_close(&what("weights"), dynamic(&weights), dynamic(&want.weights), 1e-5, 5e-6);
                 let rows = queries / 3..queries;
-                let tile = sparse.tile(&q, &k, &fwd.lse, (1, 3), rows.clone(), 13..211).unwrap();
+                let tile = sparse.head(&q, &k, &fwd.lse, (1, 3)).unwrap().tile(rows.clone(), 13..211).unwrap();
                 let part = want.weights.slice(s![1, 3, rows.clone(), 13..211]);
                 assert_close(&what("tile"), dynamic(&tile), part.into_dyn(), 1e-5, 5e-6);
-                let map = sparse.map(&q, &k, &fwd.lse, (1, 3), rows.clone(), 13..211, (1, 11), Pool::Sum).unwrap();
+                let head = sparse.head(&q, &k, &fwd.lse, (1, 3)).unwrap();
+                let map = head.map(rows.clone(), 13..211, (1, 11), Pool::Sum).unwrap();
                 let sums = Array2::from_shape_fn((1, 11), |(_, x)| part.slice(s![.., 18 * x..18 * (x + 1)]).sum());
                 assert_close(&what("map"), dynamic(&map), dynamic(&sums), 1e-4, 5e-6);
                 if align == Align::Last {
@@ -299,6 +300,18 @@ fn what_does_not_fit_is_an_error() {
     );
     expect(made(Pattern::swin((56, 56), (7, 0), (0, 0))), "a window of 1 or more");
     expect(made(Pattern::swin((56, 56), (7, 7), (3, 7))), "shift is 7; what fits: 0 to 6");
+    expect(made(Pattern::swin((5, 56), (7, 7), (0, 0))), "a multiple of the window's 7, or a window of at most 5");
+    expect(bird(usize::MAX, BigBird { block: 64, ..sizes }), "number of BigBird's blocks");
+    // Parts of a union that no number of tokens fits.
+    let square = |side: usize, window: usize| Pattern::swin((side, side), (window, window), (0, 0)).unwrap();
+    let documents = |tokens: usize| Pattern::documents(&[tokens]).unwrap();
+    expect(made(square(3, 3).or(square(2, 2))), "joined patterns is made for is 4; what fits: 9, which the other");
+    expect(made(square(3, 3).or(documents(7))), "joined patterns is made for is 9; what fits: up to 7");
+    expect(made(documents(7).or(square(3, 3))), "joined patterns is made for is 9; what fits: up to 7");
+    let swin_first = square(3, 3).or(Pattern::strided(2).unwrap()).unwrap();
+    expect(made(swin_first.or(square(2, 2))), "joined patterns");
+    assert!(square(4, 2).or(square(4, 4)).is_ok() && square(3, 3).or(documents(9)).is_ok());
+    assert!(documents(7).or(documents(3)).is_ok());
     expect(Bias::swin(Array2::zeros((12, 3)), (2, 3), (4, 6)).map(|_| ()), "table has shape [12, 3], expected [15, 3]");
     expect(Bias::swin(Array2::zeros((12, 3)), (0, 3), (4, 6)).map(|_| ()), "window is 0");
 
@@ -317,7 +330,7 @@ fn what_does_not_fit_is_an_error() {
         forward(&x, blocks(20).align(Align::Offsets([20].into()))),
         "position of the last query is 43; what fits: up to 39",
     );
-    expect(forward(&x, blocks(20).align(Align::Offsets([usize::MAX].into()))), "position of the last query");
+    expect(forward(&x, blocks(20).align(Align::Offsets([isize::MAX].into()))), "position of the last query");
     let bias = |heads, grid| Attention::new().bias(Bias::swin(Array2::zeros((9, heads)), (2, 2), grid).unwrap());
     expect(forward(&x, bias(3, (4, 6))), "Swin's table has shape [9, 3], expected [9, 2]");
     expect(forward(&x, bias(2, (4, 5))), "the number of keys is 24; what fits: 20");

@@ -5,9 +5,9 @@
 //! MODEL is a folder, a .gguf file or a name on the hub, of a GPT-2 or a Llama.
 
 use foveal_models::analysis::{Repeated, report, top};
-use foveal_models::generate::{Session, Writing, stop_tokens};
+use foveal_models::generate::GenerateOptions;
 use foveal_models::trace::{Capture, Kind, Probe};
-use foveal_models::{Checkpoint, Model, Result, Tokenizer, checkpoint};
+use foveal_models::{OpenModel, Result};
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -15,14 +15,13 @@ fn main() -> Result<()> {
         println!("usage: look MODEL TEXT");
         return Ok(());
     };
-    let checkpoint = Checkpoint::open(checkpoint::resolve(&name)?)?;
-    let (tokenizer, model) = (Tokenizer::of(&checkpoint)?, Model::load(&checkpoint)?);
-    let model = model.as_language_model()?;
+    let open = OpenModel::open(&name)?;
+    let (tokenizer, model) = (open.tokenizer()?, open.model.as_language_model()?);
 
-    let mut session = Session::new(model).watched_by(Probe::new(Capture::All));
-    let writing = Writing { most: 12, stop: stop_tokens(&checkpoint, &tokenizer), ..Writing::default() };
+    let mut session = open.session()?.watched_by(Probe::new(Capture::All));
+    let options = GenerateOptions { most: 12, stop: open.stop.clone(), ..GenerateOptions::default() };
     let prompt = tokenizer.encode(&text)?;
-    session.generate(prompt.ids(), writing)?.try_for_each(|token| token.map(drop))?;
+    session.generate(prompt.ids(), options)?.try_for_each(|token| token.map(drop))?;
 
     let encoding = tokenizer.describe(session.tokens())?;
     println!("{}\n", encoding.text());

@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::checkpoint::{Architecture, Dtype};
-use crate::trace::{Head, Site};
+use crate::trace::{Head, Kind, Site};
 
 /// What can be wrong with a file, a configuration, a text or a call. Every variant says what was found, what was
 /// expected, and what to do.
@@ -139,6 +139,25 @@ pub enum Error {
         /// What can.
         fit: &'static str,
     },
+    /// A model that reads images was to read a text.
+    NoText {
+        /// What it is called.
+        name: String,
+    },
+    /// A model has no attention of the kind that was asked for.
+    NoAttention {
+        /// What it is called.
+        name: String,
+        /// The kind that was asked for.
+        wanted: Kind,
+        /// The kind that it has.
+        has: Kind,
+    },
+    /// A trace was made without something that the call needs.
+    NotTraced {
+        /// What is absent: a method of [`LayerTraceBuilder`](crate::trace::LayerTraceBuilder).
+        part: &'static str,
+    },
     /// The scores of the next token are no numbers to choose by.
     Scores {
         /// The first token whose score is NaN or +∞; none if there are no scores.
@@ -245,7 +264,11 @@ impl fmt::Display for Error {
                 "tensor {name} has shape {got:?}, but the configuration calls for {expected:?}; they belong to different models"
             ),
             Error::Dtype { name, got } => {
-                write!(f, "tensor {name} has type {got}, which cannot be read as f32; convert it to F32, F16 or BF16")
+                write!(
+                    f,
+                    "tensor {name} has type {got}, which is not read here; convert it to F32, F16 or BF16, or in a GGUF file \
+                     to Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1 or Q4_0"
+                )
             }
             Error::Range { name, value, dtype, fit } => {
                 write!(
@@ -295,6 +318,15 @@ impl fmt::Display for Error {
             }
             Error::Unfit { architecture, wanted, fit } => {
                 write!(f, "a model of the architecture {architecture} cannot {wanted}; take one of {fit}")
+            }
+            Error::NoText { name } => {
+                write!(f, "{name} reads no text; give it an image, or take a model that comes with a tokenizer")
+            }
+            Error::NoAttention { name, wanted, has } => {
+                write!(f, "{name} has {has} attention and no {wanted} attention; ask for {has}")
+            }
+            Error::NotTraced { part } => {
+                write!(f, "the trace was made without its {part}; give them to LayerTraceBuilder::{part}")
             }
             Error::Scores { token: Some(token) } => write!(
                 f,
@@ -354,5 +386,11 @@ impl std::error::Error for Error {}
 impl From<foveal::Error> for Error {
     fn from(error: foveal::Error) -> Self {
         Error::Engine(error)
+    }
+}
+
+impl From<foveal_compute::Error> for Error {
+    fn from(error: foveal_compute::Error) -> Self {
+        Error::Engine(error.into())
     }
 }

@@ -1,14 +1,14 @@
 //! Writing on: a language model, its cache, and the choice of the next token.
 //!
 //! ```
-//! use foveal_models::generate::{Choice, Session, Writing};
+//! use foveal_models::generate::{Choice, Session, GenerateOptions};
 //! use foveal_models::layer::Random;
 //! use foveal_models::model::{Gpt2, Gpt2Config};
 //!
 //! let model = Gpt2::new(&Gpt2Config::nano(), &mut Random::new(1))?;
 //! let mut session = Session::new(&model);
-//! let writing = Writing { most: 8, choice: Choice::Greedy, ..Writing::default() };
-//! for token in session.generate(&[3, 1, 4], writing)? {
+//! let options = GenerateOptions { most: 8, choice: Choice::Greedy, ..GenerateOptions::default() };
+//! for token in session.generate(&[3, 1, 4], options)? {
 //!     print!("{} ", token?); // as it comes
 //! }
 //! assert_eq!(session.tokens().len(), 3 + 8);
@@ -18,7 +18,8 @@
 pub mod beam;
 mod sampler;
 
-use foveal::{KvCache, awake};
+use foveal::KvCache;
+use foveal_compute::awake;
 use ndarray::{Array1, Axis};
 
 pub use self::sampler::{Choice, Sampler, Sampling};
@@ -139,16 +140,16 @@ impl<'m> Session<'m> {
     ///
     /// # Errors
     /// As [`feed`](Session::feed); also if the options of the choice make no sense.
-    pub fn generate(&mut self, prompt: &[u32], writing: Writing) -> Result<Generation<'_, 'm>> {
-        let sampler = Sampler::new(writing.choice, writing.seed)?;
+    pub fn generate(&mut self, prompt: &[u32], options: GenerateOptions) -> Result<Generation<'_, 'm>> {
+        let sampler = Sampler::new(options.choice, options.seed)?;
         let hidden = self.advance(prompt)?;
         Ok(Generation {
             session: self,
             sampler,
             hidden,
             begun: false,
-            stop: writing.stop,
-            left: writing.most,
+            stop: options.stop,
+            left: options.most,
             end: None,
         })
     }
@@ -156,7 +157,7 @@ impl<'m> Session<'m> {
 
 /// How to write on.
 #[derive(Clone, Debug)]
-pub struct Writing {
+pub struct GenerateOptions {
     /// How many tokens at most.
     pub most: usize,
     /// How the next token is chosen.
@@ -167,9 +168,9 @@ pub struct Writing {
     pub stop: Vec<u32>,
 }
 
-impl Default for Writing {
+impl Default for GenerateOptions {
     fn default() -> Self {
-        Writing { most: 128, choice: Choice::default(), seed: 0, stop: Vec::new() }
+        GenerateOptions { most: 128, choice: Choice::default(), seed: 0, stop: Vec::new() }
     }
 }
 
@@ -219,7 +220,7 @@ impl Generation<'_, '_> {
     fn choose(&mut self) -> Result<u32> {
         let begun = std::mem::replace(&mut self.begun, true);
         let scores = match self.sampler.enough().filter(|_| begun) {
-            Some(k) => awake(|| self.session.model.likeliest(self.hidden.view(), k))?,
+            Some(k) => awake(|| self.session.model.top_k_candidates(self.hidden.view(), k))?,
             None => (0..).zip(self.session.logits(&self.hidden)?).collect(),
         };
         self.sampler.choose(scores)

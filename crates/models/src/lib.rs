@@ -8,6 +8,8 @@ mod error;
 pub mod generate;
 pub mod layer;
 pub mod model;
+mod observe;
+mod open;
 pub mod tokenizer;
 pub mod trace;
 pub mod train;
@@ -16,6 +18,8 @@ pub mod translation;
 pub use checkpoint::{Architecture, Checkpoint, Config, Dtype, Tensor};
 pub use error::Error;
 pub use model::Model;
+pub use observe::{Observation, Prediction, TokenAxis, Written};
+pub use open::{ModelSummary, OpenModel};
 pub use tokenizer::{Encoding, Tokenizer};
 pub use trace::Trace;
 

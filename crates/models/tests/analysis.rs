@@ -1,5 +1,7 @@
 //! Analysis against its definitions, written out cell by cell on the dense weights.
 
+mod support;
+
 use foveal_models::analysis::importance::of_masked;
 use foveal_models::analysis::{self, ablation, head_scores, importance, norms, rollout, top, words};
 use foveal_models::layer::{CrossEntropy, Parameters, Random};
@@ -61,10 +63,10 @@ fn norms_are_those_of_the_vectors_that_reach_the_output() {
     let model = Llama::new(&config, &mut Random::new(3)).unwrap();
     let trace = trace_of(&model, &TOKENS);
     let layer = trace.layer(Kind::Decoder, 1).unwrap();
-    let output = layer.output.weight.mapv(f64::from);
+    let output = layer.output().unwrap().mapv(f64::from);
     // w·v·W_o of one head, one query and one key.
     let share = |head: usize, i: usize, j: usize| -> Array1<f64> {
-        let v: Array1<f64> = layer.v.slice(s![0, head / 2, j, ..]).mapv(f64::from);
+        let v: Array1<f64> = layer.v().unwrap().to_f32().slice(s![0, head / 2, j, ..]).mapv(f64::from);
         output.slice(s![.., 6 * head..6 * (head + 1)]).dot(&v) * weights(&trace, 1, head)[[i, j]]
     };
     let of_layer = norms::of_layer(layer, 0).unwrap();
@@ -74,7 +76,7 @@ fn norms_are_those_of_the_vectors_that_reach_the_output() {
             let expected_norm = expected.dot(&expected).sqrt();
             near(norms::of_head(layer, 0, head).unwrap()[[i, j]].into(), expected_norm, 1e-6, "norm of a head");
             let cell = layer.cell(0, head, i, j).unwrap();
-            for (got, expected) in cell.share.iter().zip(&expected) {
+            for (got, expected) in cell.share.as_ref().unwrap().iter().zip(&expected) {
                 near((*got).into(), *expected, 1e-6, "share of a cell");
             }
         }
@@ -88,14 +90,14 @@ fn a_cell_goes_from_the_product_to_the_weight() {
     let model = gpt2();
     let trace = trace_of(&model, &TOKENS);
     let layer = trace.layer(Kind::Decoder, 2).unwrap();
-    let q: Array1<f64> = layer.q.slice(s![0, 1, 6, ..]).mapv(f64::from);
-    let k: Array1<f64> = layer.k.slice(s![0, 1, 2, ..]).mapv(f64::from);
+    let q: Array1<f64> = layer.q().to_f32().slice(s![0, 1, 6, ..]).mapv(f64::from);
+    let k: Array1<f64> = layer.k().to_f32().slice(s![0, 1, 2, ..]).mapv(f64::from);
     let cell = layer.cell(0, 1, 6, 2).unwrap();
     near(cell.product, q.dot(&k), 1e-9, "q·k");
     near(cell.scaled, q.dot(&k) / 8f64.sqrt(), 1e-9, "scaled");
     near(cell.exp / cell.sum, cell.weight, 1e-12, "softmax");
     near(cell.weight, weights(&trace, 2, 1)[[6, 2]], 1e-6, "weight");
-    near(cell.max + cell.sum.ln(), layer.lse[[0, 1, 6]].into(), 1e-5, "lse");
+    near(cell.max + cell.sum.ln(), layer.lse()[[0, 1, 6]], 1e-5, "lse");
     let hidden = layer.cell(0, 1, 2, 6).unwrap();
     assert!(!hidden.visible && hidden.weight == 0.0 && hidden.score == f64::NEG_INFINITY && hidden.product != 0.0);
     assert!(layer.cell(0, 1, 2, 9).is_err() && layer.cell(0, 3, 0, 0).is_err() && layer.cell(1, 0, 0, 0).is_err());
@@ -231,16 +233,10 @@ fn importance_for_an_encoder_is_the_slope_of_the_loss_of_masked_words() {
     assert!(matches!(of_masked(&model, &texts), Err(Error::MissingPart { .. })));
 }
 
-/// Real vocabularies: see `make data`.
-fn cached(name: &str) -> std::path::PathBuf {
-    let cache = std::env::var_os("FOVEAL_TEST_CACHE").map(std::path::PathBuf::from);
-    let home = std::env::home_dir().unwrap_or_default().join(".cache/foveal-test");
-    cache.unwrap_or(home).join(name)
-}
-
 #[test]
 fn words_are_whole_again() {
-    let tokenizer = Tokenizer::from_folder(&cached("gpt2")).expect("GPT-2's vocabulary: run make data");
+    let Some(folder) = support::data("gpt2") else { return };
+    let tokenizer = Tokenizer::from_folder(&folder).unwrap();
     let encoding = tokenizer.encode("나는 학교에 갑니다, unbelievably.").unwrap();
     let groups = words::groups(&encoding);
     let labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();

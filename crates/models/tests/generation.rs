@@ -1,7 +1,7 @@
 //! Generation: the cache, the limits of the context, the trace of what was written.
 
 use foveal_models::Error;
-use foveal_models::generate::{Choice, End, Overflow, Sampler, Sampling, Session, Writing};
+use foveal_models::generate::{Choice, End, GenerateOptions, Overflow, Sampler, Sampling, Session};
 use foveal_models::layer::{Parameters, Random};
 use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig};
 use foveal_models::trace::{Capture, Head, Kind, Probe, Site};
@@ -40,8 +40,8 @@ fn with_a_cache_it_writes_what_it_would_without() {
     let (gpt2, llama) = (gpt2(40), llama());
     for model in [&gpt2 as &dyn LanguageModel, &llama] {
         let mut session = Session::new(model);
-        let writing = Writing { most: 20, ..Writing::default() };
-        let written: Vec<u32> = session.generate(&[5, 3, 8], writing).unwrap().map(Result::unwrap).collect();
+        let options = GenerateOptions { most: 20, ..GenerateOptions::default() };
+        let written: Vec<u32> = session.generate(&[5, 3, 8], options).unwrap().map(Result::unwrap).collect();
         let mut tokens = vec![5, 3, 8];
         for token in written {
             assert_eq!(token, best(&scores(model, &tokens)));
@@ -56,7 +56,10 @@ fn the_trace_of_a_text_written_token_by_token_is_that_of_the_whole() {
     let (gpt2, llama) = (gpt2(40), llama());
     for model in [&gpt2 as &dyn LanguageModel, &llama] {
         let mut session = Session::new(model).watched_by(Probe::new(Capture::Layers(vec![1])));
-        session.generate(&[5, 3, 8, 1], Writing { most: 9, ..Writing::default() }).unwrap().for_each(drop);
+        session
+            .generate(&[5, 3, 8, 1], GenerateOptions { most: 9, ..GenerateOptions::default() })
+            .unwrap()
+            .for_each(drop);
         let mut probe = Probe::new(Capture::All);
         model.infer(session.tokens(), 1, None, &mut probe).unwrap();
         let (parts, whole) = (session.trace(), probe.into_trace());
@@ -90,8 +93,8 @@ fn reading_for_the_last_token_alone_is_reading() {
             }
             for (got, want) in cache.iter().zip(&whole_cache) {
                 assert_eq!(got.len(), 17);
-                assert!(got.k().iter().zip(&want.k()).all(|(got, want)| (got - want).abs() < 1e-4));
-                assert!(got.v().iter().zip(&want.v()).all(|(got, want)| (got - want).abs() < 1e-4));
+                assert!(got.k().to_f32().iter().zip(&want.k().to_f32()).all(|(got, want)| (got - want).abs() < 1e-4));
+                assert!(got.v().to_f32().iter().zip(&want.v().to_f32()).all(|(got, want)| (got - want).abs() < 1e-4));
             }
             let (parts, whole) = (parts.into_trace(), whole.into_trace());
             for layer in 0..=last {
@@ -115,13 +118,15 @@ fn the_end_of_the_context_is_an_error_or_the_window_slides() {
     let mut session = Session::new(&model);
     assert!(matches!(session.feed(&long), Err(Error::Context { tokens: 17, limit: 16 })));
     assert!(session.tokens().is_empty(), "nothing was read");
-    let mut generation = session.generate(&long[..10], Writing { most: 50, ..Writing::default() }).unwrap();
+    let mut generation =
+        session.generate(&long[..10], GenerateOptions { most: 50, ..GenerateOptions::default() }).unwrap();
     let written: Vec<_> = generation.by_ref().collect();
     assert_eq!(generation.end(), Some(End::Failed));
     assert!(matches!(written.last(), Some(Err(Error::Context { tokens: 17, limit: 16 }))) && written.len() == 7);
 
     let mut session = Session::new(&model).on_overflow(Overflow::Slide).watched_by(Probe::new(Capture::All));
-    let mut generation = session.generate(&long[..10], Writing { most: 50, ..Writing::default() }).unwrap();
+    let mut generation =
+        session.generate(&long[..10], GenerateOptions { most: 50, ..GenerateOptions::default() }).unwrap();
     assert_eq!(generation.by_ref().filter(Result::is_ok).count(), 50);
     assert_eq!(generation.end(), Some(End::Length));
     // Whatever has slid, the next scores are those of the window by itself.
@@ -142,9 +147,9 @@ fn chance_is_the_same_for_a_seed_and_stop_tokens_stop() {
     let model = gpt2(64);
     let write = |seed, stop: Vec<u32>| {
         let sampling = Sampling { temperature: 1.5, top_k: Some(10), top_p: Some(0.95) };
-        let writing = Writing { most: 30, choice: Choice::Sample(sampling), seed, stop };
+        let options = GenerateOptions { most: 30, choice: Choice::Sample(sampling), seed, stop };
         let mut session = Session::new(&model);
-        let mut generation = session.generate(&[1, 2], writing).unwrap();
+        let mut generation = session.generate(&[1, 2], options).unwrap();
         let written: Vec<u32> = generation.by_ref().map(Result::unwrap).collect();
         (written, generation.end().unwrap())
     };
@@ -167,9 +172,9 @@ fn from_a_large_vocabulary_it_chooses_what_it_would_from_all_scores() {
     let sampling = Sampling { temperature: 0.7, top_k: Some(10), top_p: Some(0.9) };
     for model in [&gpt2 as &dyn LanguageModel, &llama] {
         for choice in [Choice::Greedy, Choice::Sample(sampling)] {
-            let writing = Writing { most: 30, choice, seed: 3, stop: Vec::new() };
+            let options = GenerateOptions { most: 30, choice, seed: 3, stop: Vec::new() };
             let mut session = Session::new(model);
-            let written: Vec<u32> = session.generate(&[1, 2], writing).unwrap().map(Result::unwrap).collect();
+            let written: Vec<u32> = session.generate(&[1, 2], options).unwrap().map(Result::unwrap).collect();
             let (mut session, mut sampler) = (Session::new(model), Sampler::new(choice, 3).unwrap());
             let mut scores = session.feed(&[1, 2]).unwrap();
             for token in written {
@@ -192,13 +197,13 @@ fn a_failed_read_leaves_the_text_as_it_was() {
 }
 
 mod encoder_decoder {
-    use foveal_models::generate::beam::{Frame, Search, greedy, search, watch};
+    use foveal_models::generate::beam::{BosEos, Search, greedy, search, watch};
     use foveal_models::layer::{CrossEntropy, Parameters, Random};
     use foveal_models::model::transformer::Batch;
     use foveal_models::model::{Transformer, TransformerConfig};
     use foveal_models::trace::{Capture, Kind};
 
-    const FRAME: Frame = Frame { begin: 0, end: 1 };
+    const FRAME: BosEos = BosEos { begin: 0, end: 1 };
     const VOCABULARY: u32 = 6;
 
     fn model() -> Transformer {

@@ -33,7 +33,8 @@ fn compare(prefix: &str, checkpoint: &Checkpoint) -> usize {
 
 #[test]
 fn minilm() {
-    let checkpoint = Checkpoint::open(support::data("minilm")).unwrap();
+    let Some(path) = support::data("minilm") else { return };
+    let checkpoint = Checkpoint::open(path).unwrap();
     assert_eq!(checkpoint.architecture().unwrap(), Architecture::Bert);
     assert_eq!(checkpoint.config().divisor("num_attention_heads", "hidden_size").unwrap(), 12);
     assert_eq!(checkpoint.config().float("layer_norm_eps").unwrap(), 1e-12);
@@ -46,7 +47,8 @@ fn minilm() {
 
 #[test]
 fn smollm2() {
-    let checkpoint = Checkpoint::open(support::data("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")).unwrap();
+    let Some(path) = support::data("smollm2/SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
+    let checkpoint = Checkpoint::open(path).unwrap();
     assert_eq!(checkpoint.architecture().unwrap(), Architecture::Llama);
     let config = checkpoint.config();
     let sizes = ["num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "vocab_size"];

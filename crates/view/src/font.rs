@@ -8,8 +8,8 @@ use ttf_parser::Face;
 /// What an SVG asks for; a browser without the first takes the next.
 pub(crate) const FAMILY: &str = "Pretendard,'Noto Sans KR','Apple SD Gothic Neo','Malgun Gothic',sans-serif";
 
-static REGULAR: &[u8] = include_bytes!("../../../assets/font/Pretendard-Regular.otf");
-static SEMIBOLD: &[u8] = include_bytes!("../../../assets/font/Pretendard-SemiBold.otf");
+static REGULAR: &[u8] = include_bytes!("../font/Pretendard-Regular.otf");
+static SEMIBOLD: &[u8] = include_bytes!("../font/Pretendard-SemiBold.otf");
 
 static FACE: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(REGULAR, 0).ok());
 

@@ -52,7 +52,7 @@ pub struct Run {
     /// Steps between states on disk
     #[arg(long, default_value_t = 250, value_name = "N")]
     pub save_every: usize,
-    /// What everything random follows from
+    /// Random seed
     #[arg(long, default_value_t = 1337, value_name = "N")]
     pub seed: u64,
     /// Width of the model

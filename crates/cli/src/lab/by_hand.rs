@@ -16,7 +16,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "by-hand",
     title: ["Attention by hand, step by step", "손으로 따라 계산하는 어텐션"],
-    about: [
+    description: [
         "Each query is compared with each key, the scores are divided by √d_k, softmax turns a row of scores into weights \
          that sum to 1, and the output is the average of the values with these weights. \
          Follow row q0: scores 2, 0, 1 become 1, 0, 0.5, then weights, then a mixture of the three values.",
@@ -43,19 +43,19 @@ fn run(_: &Lab, language: Language) -> Result<Report> {
     let hidden = Attention::new().scale(1.0).mask(Mask::causal());
     let causal = Exercise::new(&hidden, scores, Array2::eye(4), Array2::eye(4))?;
 
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let mut tables = first.steps(language);
-    tables.push(second.on_one_line(ko(
+    tables.push(second.on_one_line(tr(
         "Second exercise: Q = [[1,1],[0,1]], K = [[1,0],[0,1]], V = [[2,3],[4,5]]",
         "두 번째 문제: Q = [[1,1],[0,1]], K = [[1,0],[0,1]], V = [[2,3],[4,5]]",
     )));
-    tables.push(causal.masked(ko(
+    tables.push(causal.masked(tr(
         "Causal exercise: a query sees no later key, so those scores become −∞ before the softmax",
         "인과 마스크 문제: 쿼리는 뒤에 오는 키를 볼 수 없으므로, 소프트맥스 전에 그 점수가 −∞가 됩니다",
     )));
     let scenes = [
-        (&first, ko("Weights of the first exercise", "첫 번째 문제의 가중치")),
-        (&causal, ko("Weights of the causal exercise", "인과 마스크 문제의 가중치")),
+        (&first, tr("Weights of the first exercise", "첫 번째 문제의 가중치")),
+        (&causal, tr("Weights of the causal exercise", "인과 마스크 문제의 가중치")),
     ];
     let scenes = scenes.into_iter().map(|(exercise, title)| {
         let (rows, columns) = (names("q", exercise.weights.nrows()), names("k", exercise.weights.ncols()));
@@ -100,21 +100,21 @@ impl Exercise {
 
     /// A table for each step.
     fn steps(&self, language: Language) -> Vec<Table> {
-        let ko = |english, korean| language.of(english, korean);
+        let tr = |english, korean| language.of(english, korean);
         let keys = names("k", self.weights.ncols());
         let [q, _, v] = &self.inputs;
         let columns = names("d", self.output.ncols());
         let mut inputs = Table::new(beside(&[&[""], &refs(&columns), &refs(&columns)]))
-            .title(ko("0. Given: Q = K │ V", "0. 주어진 행렬: Q = K │ V"));
+            .title(tr("0. Given: Q = K │ V", "0. 주어진 행렬: Q = K │ V"));
         let mut scores = Table::new(beside(&[&[""], &refs(&keys), &refs(&keys)]))
-            .title(ko("1. Scores Q·Kᵀ │ divided by √d_k = √4 = 2", "1. 점수 Q·Kᵀ │ √d_k = √4 = 2로 나눈 점수"));
-        let softmax = [refs(&keys), vec![ko("sum", "합")]].concat();
-        let mut weights = Table::new(beside(&[&[""], &softmax, &refs(&keys)])).title(ko(
+            .title(tr("1. Scores Q·Kᵀ │ divided by √d_k = √4 = 2", "1. 점수 Q·Kᵀ │ √d_k = √4 = 2로 나눈 점수"));
+        let softmax = [refs(&keys), vec![tr("sum", "합")]].concat();
+        let mut weights = Table::new(beside(&[&[""], &softmax, &refs(&keys)])).title(tr(
             "2. Softmax: e^(score − largest) │ divided by their sum: the weights",
             "2. 소프트맥스: e^(점수 − 최댓값) │ 합으로 나눈 가중치",
         ));
         let mut output =
-            Table::new(beside(&[&[""], &refs(&columns)])).title(ko("3. Output: weights · V", "3. 출력: 가중치 · V"));
+            Table::new(beside(&[&[""], &refs(&columns)])).title(tr("3. Output: weights · V", "3. 출력: 가중치 · V"));
         for (i, row) in self.rows.iter().enumerate() {
             let cells = |of: fn(&reference::Cell) -> f64| row.cells.iter().map(of).collect::<Vec<_>>();
             let exp = [cells(|cell| cell.exp), vec![row.sum]].concat();

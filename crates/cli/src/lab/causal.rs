@@ -18,7 +18,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "causal",
     title: ["The causal mask, on and off", "인과 마스크 켜기와 끄기"],
-    about: [
+    description: [
         "A model that writes from left to right must not look at what it has yet to write. \
          The causal mask makes the scores of later keys −∞ before the softmax, so their weights are exactly 0 \
          and what they had goes to the keys that remain. Without it, every position but the last leaks the future.",
@@ -37,20 +37,20 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let mut random = Random::new(seed);
     let [q, k, v]: [Array2<f32>; 3] = std::array::from_fn(|_| random.normal((tokens, dim), 1.0));
     let weights = |mask: Option<ArrayViewD<bool>>| scaled_dot_product_attention(&q, &k, &v, mask).map(|(_, w)| w);
-    let mask = causal_mask(tokens, tokens, &Align::Last);
+    let mask = causal_mask(tokens, tokens, &Align::Last)?;
     let (off, on) = (weights(None)?, weights(Some(mask.view().into_dyn()))?);
     let future = |weights: &Array2<f32>, i: usize| weights.slice(s![i, i + 1..]).sum();
     let past = |weights: &Array2<f32>, i: usize| weights.slice(s![i, ..=i]).sum();
 
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let mut table = Table::new([
-        ko("position", "위치"),
-        ko("keys seen", "보이는 키"),
-        ko("future, mask off", "미래, 마스크 끔"),
-        ko("future, mask on", "미래, 마스크 켬"),
-        ko("itself and past, mask on", "자신과 과거, 마스크 켬"),
+        tr("position", "위치"),
+        tr("keys seen", "보이는 키"),
+        tr("future, mask off", "미래, 마스크 끔"),
+        tr("future, mask on", "미래, 마스크 켬"),
+        tr("itself and past, mask on", "자신과 과거, 마스크 켬"),
     ])
-    .title(ko("Sum of the weights of each position", "위치별 가중치의 합"));
+    .title(tr("Sum of the weights of each position", "위치별 가중치의 합"));
     let mut positions = Vec::new();
     for i in 0..tokens {
         let (without, with, kept) = (future(&off, i), future(&on, i), past(&on, i));
@@ -67,10 +67,10 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         "weights_without": rows(&off), "weights_with": rows(&on),
     });
     let scene =
-        Compare::new((ko("mask off", "마스크 끔"), off), (ko("mask on", "마스크 켬"), on), labels.clone(), labels)?
+        Compare::new((tr("mask off", "마스크 끔"), off), (tr("mask on", "마스크 켬"), on), labels.clone(), labels)?
             .panels(Panels::Both)
-            .note(ko("the same queries and keys", "쿼리와 키는 같음"))
-            .title(ko("The causal mask, off and on", "인과 마스크를 끄고 켰을 때"))
+            .note(tr("the same queries and keys", "쿼리와 키는 같음"))
+            .title(tr("The causal mask, off and on", "인과 마스크를 끄고 켰을 때"))
             .language(language.into());
     Ok(Report { tables: vec![table], scenes: vec![scene.into()], figures, ..Report::default() })
 }

@@ -1,7 +1,8 @@
 //! How work grows with length: attention, a recurrent layer, a convolution.
 
 use anyhow::{Result, bail};
-use foveal::{Attention, Threads, matmul};
+use foveal::{Attention, Threads};
+use foveal_compute::matmul;
 use foveal_models::layer::Random;
 use foveal_view::{Chart, Steps};
 use ndarray::{Array1, Array2, Array4, Axis, s};
@@ -18,7 +19,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "complexity",
     title: ["Work by length: attention, RNN, CNN", "길이에 따른 계산량: 어텐션, RNN, CNN"],
-    about: [
+    description: [
         "Attention compares all pairs of tokens: twice the tokens, four times the work. \
          A recurrent layer and a convolution only double theirs. What attention gets for it: \
          any two tokens are one step apart, and all of them can be computed at once, while an RNN has to go token by token.",
@@ -66,31 +67,31 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     }
     let dim = knobs::one(Knob::Dims, &lab.dims, 64, 8..=512)?;
     let seed = lab.seed.unwrap_or(1);
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let times = measure(&lengths, dim, seed)?;
     let exponents: Vec<f64> = (0..LAYERS.len())
         .map(|layer| clock::exponent(&lengths, &times.iter().map(|times| times[layer]).collect::<Vec<_>>()))
         .collect();
 
     let mut theory = Table::new([
-        ko("layer", "층"),
-        ko("work", "계산량"),
-        ko("steps in a row", "순차 단계"),
-        ko("path between tokens", "토큰 사이 경로"),
-        ko("parallel over tokens", "토큰 병렬 계산"),
-        ko("measured growth", "측정된 증가"),
+        tr("layer", "층"),
+        tr("work", "계산량"),
+        tr("steps in a row", "순차 단계"),
+        tr("path between tokens", "토큰 사이 경로"),
+        tr("parallel over tokens", "토큰 병렬 계산"),
+        tr("measured growth", "측정된 증가"),
     ]);
     for (layer, exponent) in LAYERS.iter().zip(&exponents) {
-        let parallel = if layer.steps == "O(1)" { ko("yes", "가능") } else { ko("no", "불가능") };
+        let parallel = if layer.steps == "O(1)" { tr("yes", "가능") } else { tr("no", "불가능") };
         let name = super::of(language, layer.name);
         theory.row([name, layer.work, layer.steps, layer.path, parallel, &format!("n^{exponent:.2}")]);
     }
     let names = LAYERS.map(|layer| super::of(language, layer.name));
-    let mut head = vec![ko("tokens", "토큰").to_owned()];
+    let mut head = vec![tr("tokens", "토큰").to_owned()];
     for name in names {
-        head.extend(["│".to_owned(), name.to_owned(), ko("work", "계산량").to_owned(), ko("time", "시간").to_owned()]);
+        head.extend(["│".to_owned(), name.to_owned(), tr("work", "계산량").to_owned(), tr("time", "시간").to_owned()]);
     }
-    let mut table = Table::new(head).title(ko(
+    let mut table = Table::new(head).title(tr(
         "Milliseconds on one thread │ work and time, as multiples of the row above",
         "스레드 하나에서 측정한 밀리초 │ 바로 윗줄 대비 계산량과 시간의 배수",
     ));
@@ -110,14 +111,14 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         }
         table.row(cells);
     }
-    let chart = Chart::new(ko("tokens", "토큰"), ko("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
+    let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
     let chart = names.iter().enumerate().fold(chart, |chart, (layer, name)| {
         let points = lengths.iter().zip(&times).map(|(tokens, times)| (*tokens as f64, 1e3 * times[layer]));
         chart.series(format!("{name}: n^{:.2}", exponents[layer]), points.collect::<Vec<_>>())
     });
     let scene = chart
-        .title(ko("Measured time by length", "길이에 따른 측정 시간"))
-        .note(format!("d = {dim}, {}", ko("one thread", "스레드 하나")))
+        .title(tr("Measured time by length", "길이에 따른 측정 시간"))
+        .note(format!("d = {dim}, {}", tr("one thread", "스레드 하나")))
         .language(language.into());
     let figures = LAYERS.iter().enumerate().map(|(layer, sizes)| {
         let measured = lengths.iter().zip(&times).map(|(tokens, times)| {

@@ -16,7 +16,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "configurations",
     title: ["Known models in numbers", "숫자로 보는 유명한 모델들"],
-    about: [
+    description: [
         "Nearly all parameters are in matrices of width × width, so doubling the width makes a model four times as large, \
          and a token costs about two operations for each parameter. The scores of attention come on top: \
          they need no parameters, but their memory grows with the square of the context.",
@@ -32,20 +32,20 @@ const DRAWN: [&str; 4] = ["GPT-3", "Llama 7B", "BERT large", "GPT-2"];
 
 fn run(lab: &Lab, language: Language) -> Result<Report> {
     let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[1024, 4096, 16_384], 1..=1 << 24)?;
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let models = models();
     let mut sizes = Table::new([
-        ko("model", "모델"),
-        ko("layers", "층"),
-        ko("width", "너비"),
-        ko("heads", "헤드"),
-        ko("head dim", "헤드 차원"),
-        ko("context", "문맥"),
-        ko("parameters", "매개변수"),
+        tr("model", "모델"),
+        tr("layers", "층"),
+        tr("width", "너비"),
+        tr("heads", "헤드"),
+        tr("head dim", "헤드 차원"),
+        tr("context", "문맥"),
+        tr("parameters", "매개변수"),
         "",
-        ko("GFLOP/token", "GFLOP/토큰"),
+        tr("GFLOP/token", "GFLOP/토큰"),
     ])
-    .title(ko(
+    .title(tr(
         "Sizes (9/3: 9 heads share 3 key heads), and operations of a token at full context",
         "크기(9/3: 헤드 9개가 키 헤드 3개를 공유), 그리고 문맥이 가득 찼을 때 토큰 하나의 연산 수",
     ));
@@ -67,12 +67,12 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         ]);
     }
     let head = |title: &str| {
-        let lengths = lengths.iter().map(|tokens| format!("{} {}", length(*tokens), ko("tokens", "토큰")));
-        Table::new([ko("model", "모델").to_owned()].into_iter().chain(lengths)).title(title)
+        let lengths = lengths.iter().map(|tokens| format!("{} {}", length(*tokens), tr("tokens", "토큰")));
+        Table::new([tr("model", "모델").to_owned()].into_iter().chain(lengths)).title(title)
     };
     let mut scores =
-        head(ko("Memory of the scores of one layer, all heads, f32", "한 층, 모든 헤드의 점수 메모리, f32"));
-    let mut caches = head(ko(
+        head(tr("Memory of the scores of one layer, all heads, f32", "한 층, 모든 헤드의 점수 메모리, f32"));
+    let mut caches = head(tr(
         "Memory of keys and values of all layers while writing (KV cache), f32",
         "글을 쓰는 동안 모든 층의 키와 값(KV 캐시) 메모리, f32",
     ));
@@ -86,14 +86,14 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             caches.row(row(Model::cache_bytes));
         }
     }
-    let chart = Chart::new(ko("tokens", "토큰"), "GB").steps(Steps::Log, Steps::Log);
+    let chart = Chart::new(tr("tokens", "토큰"), "GB").steps(Steps::Log, Steps::Log);
     let drawn = DRAWN.iter().filter_map(|name| models.iter().find(|model| model.name == *name));
     let scene = drawn
         .fold(chart, |chart, model| {
             let points = lengths.iter().map(|tokens| (*tokens as f64, model.score_bytes(*tokens) / GB));
-            chart.series(format!("{}, {} {}", model.name, model.heads, ko("heads", "헤드")), points.collect::<Vec<_>>())
+            chart.series(format!("{}, {} {}", model.name, model.heads, tr("heads", "헤드")), points.collect::<Vec<_>>())
         })
-        .title(ko("Memory of the scores of one layer", "한 층의 점수 메모리"))
+        .title(tr("Memory of the scores of one layer", "한 층의 점수 메모리"))
         .note("f32")
         .language(language.into());
     let figures = models.iter().map(|model| {

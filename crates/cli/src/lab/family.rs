@@ -18,7 +18,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "family",
     title: ["The family of attention", "어텐션의 여러 종류"],
-    about: [
+    description: [
         "Exact attention compares every token with every other. Longformer and BigBird leave most pairs out, \
          linear attention and Performer replace the softmax by features that can be summed up once, and FNet mixes by a Fourier \
          transform: their time grows about as n, not as n². What they give up is in the last table: \
@@ -45,7 +45,7 @@ const MEMBERS: [Member; 7] = [
         most: 2048,
         run: |inputs| {
             let weight = Array2::from_elem((1, inputs.dim()), 1.0 / (inputs.dim() as f32).sqrt());
-            Ok(AdditiveAttention::new(weight).forward(&inputs.q, &inputs.k, &inputs.v)?.out)
+            Ok(AdditiveAttention::new(weight)?.forward(&inputs.q, &inputs.k, &inputs.v)?.out)
         },
     },
     Member { name: "Longformer", most: MOST, run: |inputs| sparse(&inputs.longformer, inputs) },
@@ -197,9 +197,9 @@ fn report(
     exponents: &[f64],
     language: Language,
 ) -> Report {
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let head =
-        || [ko("tokens", "토큰").to_owned()].into_iter().chain(MEMBERS.iter().map(|member| member.name.to_owned()));
+        || [tr("tokens", "토큰").to_owned()].into_iter().chain(MEMBERS.iter().map(|member| member.name.to_owned()));
     let table = |title: &str, cell: &dyn Fn(&Measured) -> String| {
         let mut table = Table::new(head()).title(title);
         for &tokens in lengths {
@@ -209,27 +209,27 @@ fn report(
         }
         table
     };
-    let mut time = table(ko("Milliseconds", "밀리초"), &|row| format!("{:.2}", 1e3 * row.seconds));
+    let mut time = table(tr("Milliseconds", "밀리초"), &|row| format!("{:.2}", 1e3 * row.seconds));
     let growth = exponents.iter().map(|exponent| format!("n^{exponent:.2}"));
-    time.row([ko("growth", "증가").to_owned()].into_iter().chain(growth));
-    let memory = table(ko("Megabytes beyond q, k and v", "q, k, v를 뺀 메모리(MB)"), &|row| {
+    time.row([tr("growth", "증가").to_owned()].into_iter().chain(growth));
+    let memory = table(tr("Megabytes beyond q, k and v", "q, k, v를 뺀 메모리(MB)"), &|row| {
         row.bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64))
     });
     let error = table(
-        ko(
+        tr(
             "Distance from exact attention, up to a factor: 0 is the same, 1 has nothing in common",
             "정확한 어텐션과의 거리(크기 차이는 무시): 0이면 같고 1이면 공통점이 없음",
         ),
         &|row| if row.error < 5e-4 { "0".into() } else { format!("{:.3}", row.error) },
     );
-    let chart = Chart::new(ko("tokens", "토큰"), ko("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
+    let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
     let chart = MEMBERS.iter().zip(measured).zip(exponents).fold(chart, |chart, ((member, rows), exponent)| {
         let points = rows.iter().map(|row| (row.tokens as f64, 1e3 * row.seconds));
         chart.series(format!("{}: n^{exponent:.2}", member.name), points.collect::<Vec<_>>())
     });
     let scene = chart
-        .title(ko("Time by length", "길이에 따른 시간"))
-        .note(format!("d = {dim}, ±{WINDOW}, {FEATURES} {}", ko("features", "특징")))
+        .title(tr("Time by length", "길이에 따른 시간"))
+        .note(format!("d = {dim}, ±{WINDOW}, {FEATURES} {}", tr("features", "특징")))
         .language(language.into());
     let figures = MEMBERS.iter().zip(measured).zip(exponents).map(|((member, rows), exponent)| {
         let rows = rows.iter().map(|row| {

@@ -18,7 +18,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "heads",
     title: ["One head or many, at the same width", "같은 너비, 하나의 헤드와 여러 헤드"],
-    about: [
+    description: [
         "The width d_model is cut into h heads of d_k = d_model / h dimensions, and each head has weights of its own: \
          it can look elsewhere than the others. The parameters stay 4·d_model² and the multiplications stay the same; \
          only the softmax has h matrices to go over instead of one.",
@@ -45,7 +45,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         bail!("{}; heads that fit: {}", refusal(width, *refused), fit.join(", "));
     }
     let layers = heads.iter().map(|&heads| Ok(layer(width, heads, seed)?)).collect::<Result<Vec<_>>>()?;
-    let x = input(tokens, width, seed);
+    let x = input(tokens, width, seed)?;
     let attention = Attention::new();
     let mut works: Vec<clock::Work> = Vec::new();
     for layer in &layers {
@@ -56,15 +56,15 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
 
     // Four projections, q·k and p·v.
     let operations = (8 * tokens * width * width + 4 * tokens * tokens * width) as u128;
-    let ko = |english, korean| language.of(english, korean);
-    let counted = format!("{} {}", grouped(tokens as u128), ko("tokens", "토큰"));
+    let tr = |english, korean| language.of(english, korean);
+    let counted = format!("{} {}", grouped(tokens as u128), tr("tokens", "토큰"));
     let mut table = Table::new([
-        ko("heads", "헤드 수"),
+        tr("heads", "헤드 수"),
         "d_k",
-        ko("parameters", "매개변수"),
-        ko("matrix FLOP", "행렬 FLOP"),
-        ko("measured µs", "측정 시간 µs"),
-        ko("times one head", "헤드 하나 대비"),
+        tr("parameters", "매개변수"),
+        tr("matrix FLOP", "행렬 FLOP"),
+        tr("measured µs", "측정 시간 µs"),
+        tr("times one head", "헤드 하나 대비"),
     ])
     .title(format!("d_model = {width}, {counted}"));
     let mut figures = Vec::new();
@@ -78,8 +78,8 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             format!("{:.1}", 1e6 * time),
             if layers[0].heads() == 1 { format!("{ratio:.2}") } else { "–".into() },
         ]);
-        let (_, attended) = layer.infer(x.slice(s![..tokens.min(DRAWN), ..]), 1, Source::Own, &attention)?;
-        let weights = attended.weights()?;
+        let (_, record) = layer.infer(x.slice(s![..tokens.min(DRAWN), ..]), 1, Source::Own, &attention)?;
+        let weights = record.weights()?;
         let weights: Vec<Array2<f32>> =
             (0..layer.heads()).map(|h| weights.slice(s![0, h, .., ..]).to_owned()).collect();
         figures.push((layer, *time, weights));
@@ -95,7 +95,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let title = (format!("{count} heads, each with weights of its own"), format!("헤드 {count}개, 저마다의 가중치"));
     let scene = Grid::heads(drawn.clone())?
         .title(language.of(&title.0, &title.1))
-        .note(ko("the first tokens, by a layer that has learned nothing yet", "앞쪽 토큰들, 아직 학습하지 않은 층"))
+        .note(tr("the first tokens, by a layer that has learned nothing yet", "앞쪽 토큰들, 아직 학습하지 않은 층"))
         .language(language.into());
     let figures = figures.iter().map(|(layer, time, weights)| {
         json!({
@@ -126,6 +126,6 @@ fn refusal(width: usize, heads: usize) -> String {
 }
 
 /// Random tokens with their positions, so that heads have something to look for.
-fn input(tokens: usize, width: usize, seed: u64) -> Array2<f32> {
-    Random::new(seed ^ 1).normal((tokens, width), 1.0) + positional_encoding(tokens, width) * 2.0
+fn input(tokens: usize, width: usize, seed: u64) -> Result<Array2<f32>, foveal::Error> {
+    Ok(Random::new(seed ^ 1).normal((tokens, width), 1.0) + positional_encoding(tokens, width)? * 2.0)
 }

@@ -1,7 +1,8 @@
 //! The n × n matrix, and attention that never stores it.
 
 use anyhow::{Result, bail};
-use foveal::{Attention, Threads, matmul};
+use foveal::{Attention, Threads};
+use foveal_compute::matmul;
 use foveal_models::layer::Random;
 use foveal_view::{Chart, Steps};
 use ndarray::parallel::prelude::*;
@@ -19,7 +20,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "memory",
     title: ["The memory of attention", "어텐션의 메모리"],
-    about: [
+    description: [
         "Written as in a textbook, attention stores a score for every pair of tokens: twice the tokens, four times the memory. \
          The flash way takes the keys tile by tile and keeps only a running maximum and sum of each row, \
          so its memory grows with n instead of n². The results are the same.",
@@ -46,16 +47,16 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             _ => bail!("there are two ways: naive and flash"),
         };
     }
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let megabytes_of = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64));
     let mut table = Table::new([
-        ko("tokens", "토큰"),
-        ko("scores, computed", "점수 행렬, 계산"),
-        ko("naive, measured", "단순 방식, 측정"),
-        ko("flash, measured", "플래시 방식, 측정"),
-        ko("naive ÷ flash", "단순 ÷ 플래시"),
+        tr("tokens", "토큰"),
+        tr("scores, computed", "점수 행렬, 계산"),
+        tr("naive, measured", "단순 방식, 측정"),
+        tr("flash, measured", "플래시 방식, 측정"),
+        tr("naive ÷ flash", "단순 ÷ 플래시"),
     ])
-    .title(ko("Megabytes beyond q, k and v; one head, f32", "q, k, v를 뺀 메모리(MB), 헤드 하나, f32"));
+    .title(tr("Megabytes beyond q, k and v; one head, f32", "q, k, v를 뺀 메모리(MB), 헤드 하나, f32"));
     let (mut figures, mut curves) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for &tokens in &lengths {
         let scores = 4 * (tokens as u64).pow(2);
@@ -71,10 +72,10 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     }
     let [scores, naive, flash] = curves;
     let difference = difference(lengths[0], dim, seed)?;
-    let mut about = vec![format!(
+    let mut notes = vec![format!(
         "{} {}: {}.",
         length(lengths[0]),
-        ko("tokens, largest difference between the two outputs", "토큰에서 두 방식의 출력의 최대 차이"),
+        tr("tokens, largest difference between the two outputs", "토큰에서 두 방식의 출력의 최대 차이"),
         tiny(difference)
     )];
     if naive.is_empty() && flash.is_empty() {
@@ -82,25 +83,25 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             "This system does not tell how much memory a program uses.",
             "이 시스템에서는 프로그램의 메모리 사용량을 알 수 없습니다.",
         );
-        about.push(ko(unknown.0, unknown.1).to_owned());
+        notes.push(tr(unknown.0, unknown.1).to_owned());
     }
     // The scores are nearly all that the naive way takes: both would be one line.
     let scores = if naive.len() == lengths.len() { Vec::new() } else { scores };
     let curves = [
-        (ko("naive, measured", "단순 방식, 측정"), naive),
-        (ko("flash, measured", "플래시 방식, 측정"), flash),
-        (ko("score matrix, computed", "점수 행렬, 계산"), scores),
+        (tr("naive, measured", "단순 방식, 측정"), naive),
+        (tr("flash, measured", "플래시 방식, 측정"), flash),
+        (tr("score matrix, computed", "점수 행렬, 계산"), scores),
     ];
     let scene = curves
         .into_iter()
         .filter(|(_, points)| !points.is_empty())
-        .fold(Chart::new(ko("tokens", "토큰"), "MB"), |chart, (name, points)| chart.series(name, points))
+        .fold(Chart::new(tr("tokens", "토큰"), "MB"), |chart, (name, points)| chart.series(name, points))
         .steps(Steps::Log, Steps::Log)
-        .title(ko("Memory by length", "길이에 따른 메모리"))
+        .title(tr("Memory by length", "길이에 따른 메모리"))
         .note(format!("d_k = {dim}, f32"))
         .language(language.into());
     Ok(Report {
-        about,
+        notes,
         tables: vec![table],
         scenes: vec![scene.into()],
         figures: json!({ "seed": seed, "dim": dim, "difference": difference, "lengths": figures }),

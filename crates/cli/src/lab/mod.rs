@@ -32,7 +32,7 @@ struct Experiment {
     name: &'static str,
     title: [&'static str; 2],
     /// What there is to learn, in two or three sentences.
-    about: [&'static str; 2],
+    description: [&'static str; 2],
     /// The flags that change something.
     knobs: &'static [Knob],
     run: fn(&Lab, Language) -> Result<Report>,
@@ -63,9 +63,10 @@ pub fn run(lab: &Lab, output: Output) -> Result<()> {
     knobs::check(lab, experiment)?;
     let report = (experiment.run)(lab, output.language)?;
     let title = of(output.language, experiment.title);
-    let about = [of(output.language, experiment.about)].into_iter().chain(report.about.iter().map(String::as_str));
-    let about = about.flat_map(|text| prose::wrap(text, output.width())).collect();
-    output.show(&Report { title: title.to_owned(), about, ..report })
+    let notes =
+        [of(output.language, experiment.description)].into_iter().chain(report.notes.iter().map(String::as_str));
+    let notes = notes.flat_map(|text| prose::wrap(text, output.width())).collect();
+    output.show(&Report { title: title.to_owned(), notes, ..report })
 }
 
 fn of(language: Language, [english, korean]: [&'static str; 2]) -> &'static str {
@@ -75,11 +76,11 @@ fn of(language: Language, [english, korean]: [&'static str; 2]) -> &'static str 
 fn list(language: Language) -> Report {
     let mut table = Table::new(["foveal lab", "", language.of("flags", "조절 옵션")]).text_columns([1, 2]);
     let mut figures = Vec::new();
-    for Experiment { name, title, about, knobs, .. } in &EXPERIMENTS {
+    for Experiment { name, title, description, knobs, .. } in &EXPERIMENTS {
         let knobs: Vec<String> = knobs.iter().map(Knob::to_string).collect();
         table.row([(*name).to_owned(), of(language, *title).to_owned(), knobs.join(" ")]);
-        let (title, about) = (of(language, *title), of(language, *about));
-        figures.push(json!({ "name": name, "title": title, "about": about, "flags": knobs }));
+        let (title, description) = (of(language, *title), of(language, *description));
+        figures.push(json!({ "name": name, "title": title, "description": description, "flags": knobs }));
     }
     Report { tables: vec![table], figures: figures.into(), ..Report::default() }
 }

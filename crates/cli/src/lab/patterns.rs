@@ -4,25 +4,25 @@ mod kind;
 
 use anyhow::{Result, bail};
 use foveal_models::analysis::top;
-use foveal_models::trace::{Capture, Kind as Site, Probe};
+use foveal_models::trace::{Capture, Kind, Probe};
 use foveal_view::Heatmap;
 use ndarray::Array2;
 use serde_json::json;
 
-use self::kind::{Kind, Shares, Tokens};
+use self::kind::{HeadKind, Shares, Tokens};
 use super::Experiment;
 use super::knobs::Knob;
 use super::number::{rows, single};
 use crate::arguments::Lab;
 use crate::language::Language;
-use crate::model::Loaded;
+use crate::model;
 use crate::report::Report;
 use crate::table::Table;
 
 pub const EXPERIMENT: Experiment = Experiment {
     name: "patterns",
     title: ["What the heads of a language model look at", "언어 모델의 헤드는 무엇을 보는가"],
-    about: [
+    description: [
         "Heads of a trained model divide the work: some look at the tokens just before, some at other pieces of a word, some at equal tokens or punctuation, \
          and many leave their weight on the first token when there is nothing to find. \
          Each head is named here after what it looks at more than a head with equal weights would. \
@@ -47,27 +47,27 @@ struct Head {
     head: usize,
     weights: Array2<f32>,
     shares: Shares,
-    kind: Kind,
+    kind: HeadKind,
 }
 
 fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let loaded = Loaded::open(&lab.model, "shakespeare")?;
-    let model = loaded.model.as_language_model()?;
-    let encoding = loaded.tokenizer()?.encode(TEXT)?;
+    let open = model::open(&lab.model, "shakespeare")?;
+    let model = open.model.as_language_model()?;
+    let encoding = open.tokenizer()?.encode(TEXT)?;
     let labels: Vec<String> = encoding.labels().iter().map(|label| visible(label)).collect();
     if labels.len() < 3 {
-        bail!("{} makes only {} tokens of the text; at least 3 are needed", loaded.name, labels.len());
+        bail!("{} makes only {} tokens of the text; at least 3 are needed", open.name, labels.len());
     }
     let tokens = Tokens { ids: encoding.ids(), words: encoding.words(), labels: encoding.labels() };
     let mut probe = Probe::new(Capture::All);
     model.infer(encoding.ids(), 1, None, &mut probe)?;
     let trace = probe.into_trace();
     let (mut heads, mut figures) = (Vec::new(), Vec::new());
-    for (layer, attended) in trace.of_kind(Site::Decoder) {
-        for head in 0..attended.heads() {
-            let weights = attended.weights(0, head)?;
+    for (layer, traced) in trace.of_kind(Kind::Decoder) {
+        for head in 0..traced.heads() {
+            let weights = traced.weights(0, head)?;
             let shares = Shares::of(&weights, &tokens);
-            let links = top(attended, 0, head, TOP)?;
+            let links = top(traced, 0, head, TOP)?;
             let listed = links.iter().enumerate().map(|(query, links)| {
                 let links = links.iter().map(|link| json!({ "key": link.key, "token": encoding.labels()[link.key], "weight": single(link.weight) }));
                 json!({ "token": encoding.labels()[query], "top": links.collect::<Vec<_>>() })
@@ -80,33 +80,33 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             heads.push(Head { layer, head, weights, shares, kind });
         }
     }
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let Some(shown) = heads.iter().max_by(|a, b| liveliness(&a.weights).total_cmp(&liveliness(&b.weights))) else {
-        bail!("{} has no heads to look at", loaded.name);
+        bail!("{} has no heads to look at", open.name);
     };
-    let place = format!("{} {}, {} {}", ko("layer", "층"), shown.layer, ko("head", "헤드"), shown.head);
+    let place = format!("{} {}, {} {}", tr("layer", "층"), shown.layer, tr("head", "헤드"), shown.head);
     let title = format!(
         "{place} ({}): {}",
         shown.kind.name(language),
-        ko("what each token attends to most", "각 토큰이 가장 많이 보는 토큰")
+        tr("what each token attends to most", "각 토큰이 가장 많이 보는 토큰")
     );
     let mut table =
-        Table::new([ko("token", "토큰"), ko("first", "첫째"), "", ko("second", "둘째"), "", ko("third", "셋째"), ""])
+        Table::new([tr("token", "토큰"), tr("first", "첫째"), "", tr("second", "둘째"), "", tr("third", "셋째"), ""])
             .text_columns([1, 3, 5])
             .title(title);
-    let links = top(trace.layer(Site::Decoder, shown.layer)?, 0, shown.head, TOP)?;
+    let links = top(trace.layer(Kind::Decoder, shown.layer)?, 0, shown.head, TOP)?;
     for (label, links) in labels.iter().zip(links) {
         let mut row = vec![label.clone()];
         row.extend(links.iter().flat_map(|link| [labels[link.key].clone(), format!("{:.2}", link.weight)]));
         table.row(row);
     }
     let figures = json!({
-        "model": loaded.name, "text": TEXT, "tokens": encoding.labels(),
+        "model": open.name, "text": TEXT, "tokens": encoding.labels(),
         "shown": { "layer": shown.layer, "head": shown.head, "weights": rows(&shown.weights) }, "heads": figures,
     });
     let scene = Heatmap::new(shown.weights.clone(), encoding.labels().to_vec(), encoding.labels().to_vec())?
         .title(TEXT)
-        .note(format!("{} · {place}", loaded.name))
+        .note(format!("{} · {place}", open.name))
         .language(language.into());
     Ok(Report {
         tables: vec![kinds(&heads, language), map(&heads, language), table],
@@ -118,18 +118,18 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
 
 /// How many heads there are of each kind, and the clearest of them.
 fn kinds(heads: &[Head], language: Language) -> Table {
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let mut table = Table::new([
         "",
-        ko("kind", "종류"),
-        ko("heads", "헤드 수"),
-        ko("clearest", "가장 뚜렷한 헤드"),
-        ko("share", "비율"),
-        ko("if equal", "균등할 때"),
-        ko("looks at", "보는 것"),
+        tr("kind", "종류"),
+        tr("heads", "헤드 수"),
+        tr("clearest", "가장 뚜렷한 헤드"),
+        tr("share", "비율"),
+        tr("if equal", "균등할 때"),
+        tr("looks at", "보는 것"),
     ])
     .text_columns([1, 3, 6]);
-    for kind in Kind::ALL {
+    for kind in HeadKind::ALL {
         let of_kind: Vec<&Head> = heads.iter().filter(|head| head.kind == kind).collect();
         let lift = |head: &Head| head.shares.lift(kind);
         let clearest = of_kind.iter().max_by(|a, b| lift(a).total_cmp(&lift(b)));
@@ -137,13 +137,13 @@ fn kinds(heads: &[Head], language: Language) -> Table {
             || ("–".into(), "–".into(), "–".into()),
             |head| {
                 let (share, equal) = head.shares.get(kind);
-                let place = format!("{} {}, {} {}", ko("layer", "층"), head.layer, ko("head", "헤드"), head.head);
+                let place = format!("{} {}, {} {}", tr("layer", "층"), head.layer, tr("head", "헤드"), head.head);
                 (place, format!("{share:.2}"), format!("{equal:.2}"))
             },
         );
-        let (share, equal) = if kind == Kind::Spread { ("–".into(), "–".into()) } else { (share, equal) };
-        let (letter, name, about) = (kind.letter().to_string(), kind.name(language), kind.about(language));
-        table.row([letter, name.to_owned(), of_kind.len().to_string(), place, share, equal, about.to_owned()]);
+        let (share, equal) = if kind == HeadKind::Spread { ("–".into(), "–".into()) } else { (share, equal) };
+        let (letter, name, description) = (kind.letter().to_string(), kind.name(language), kind.description(language));
+        table.row([letter, name.to_owned(), of_kind.len().to_string(), place, share, equal, description.to_owned()]);
     }
     table
 }

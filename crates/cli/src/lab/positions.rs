@@ -20,7 +20,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "positions",
     title: ["Blind to order, unless positions are told", "위치를 알려 주지 않으면 순서를 모릅니다"],
-    about: [
+    description: [
         "Shuffle the tokens, and attention gives the same outputs in shuffled order: \"dog bites man\" and \"man bites dog\" are one to it. \
          Whatever tells positions ends that: sines added to the input, rotated queries and keys (RoPE), a penalty on distance (ALiBi). \
          A causal mask does, too, since it shows each token only what comes before.",
@@ -65,15 +65,15 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let x: Array2<f32> = random.normal((tokens, width), 1.0);
     let layer = MultiHeadAttention::new(width, 1, &mut random)?;
     let order = shuffled(tokens, &mut random);
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let listed: Vec<String> = order.iter().map(usize::to_string).collect();
     let mut table = Table::new([
-        ko("positions told by", "위치를 알려 주는 방법"),
-        ko("largest difference", "최대 차이"),
-        ko("of outputs up to", "출력의 최대 크기"),
-        ko("sees the order", "순서를 아는가"),
+        tr("positions told by", "위치를 알려 주는 방법"),
+        tr("largest difference", "최대 차이"),
+        tr("of outputs up to", "출력의 최대 크기"),
+        tr("sees the order", "순서를 아는가"),
     ])
-    .title(format!("{} {}", ko("New order of the tokens:", "토큰의 새 순서:"), listed.join(" ")));
+    .title(format!("{} {}", tr("New order of the tokens:", "토큰의 새 순서:"), listed.join(" ")));
     let (mut differences, mut figures, mut scenes) = (Vec::new(), Vec::new(), Vec::new());
     for way in ways() {
         let name = super::of(language, way.name);
@@ -84,7 +84,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         let difference = largest_difference(&reordered, &after);
         let size = before.iter().fold(0f32, |max, x| max.max(x.abs()));
         let sees = difference > ROUNDING;
-        let answer = if sees { ko("yes", "예") } else { ko("no", "아니요") };
+        let answer = if sees { tr("yes", "예") } else { tr("no", "아니요") };
         table.row([name.to_owned(), tiny(difference), format!("{size:.3}"), answer.to_owned()]);
         differences.push((name, difference as f32));
         let reordered = weights.select(Axis(0), &order).select(Axis(1), &order);
@@ -93,16 +93,16 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             "weights_reordered": rows(&reordered), "weights_after": rows(&new_weights),
         }));
         if way.sines {
-            let first = (ko("weights before, reordered", "섞기 전 가중치를 재배열"), reordered);
-            let second = (ko("weights after", "섞은 뒤 가중치"), new_weights);
-            let title = format!("{}: {name}", ko("Shuffled tokens", "섞인 토큰"));
+            let first = (tr("weights before, reordered", "섞기 전 가중치를 재배열"), reordered);
+            let second = (tr("weights after", "섞은 뒤 가중치"), new_weights);
+            let title = format!("{}: {name}", tr("Shuffled tokens", "섞인 토큰"));
             scenes.push(Compare::new(first, second, &listed, &listed)?.title(title).language(language.into()).into());
         }
     }
     let bars = Bars::new(differences.iter().map(|(_, x)| *x), differences.iter().map(|(name, _)| *name))?
-        .measure(ko("largest difference", "최대 차이"))
-        .title(ko("Does a new order change the outputs?", "순서를 바꾸면 출력이 달라지는가?"))
-        .note(ko(
+        .measure(tr("largest difference", "최대 차이"))
+        .title(tr("Does a new order change the outputs?", "순서를 바꾸면 출력이 달라지는가?"))
+        .note(tr(
             "largest difference to the old outputs in the new order",
             "기존 출력을 새 순서로 놓은 것과의 최대 차이",
         ))
@@ -120,10 +120,10 @@ fn attend(layer: &MultiHeadAttention, x: &Array2<f32>, way: &Way) -> Result<(Arr
     }
     let mut layer = layer.clone();
     if way.rope {
-        layer = layer.clone().with_rope(&Arc::new(RopeTable::new(Rope::new(layer.head_dim()))));
+        layer = layer.clone().with_rope(&Arc::new(RopeTable::new(Rope::new(layer.head_dim())?)));
     }
-    let (y, attended) = layer.infer(&x, 1, Source::Own, &way.attention)?;
-    Ok((y, attended.weights()?.slice(s![0, 0, .., ..]).to_owned()))
+    let (y, record) = layer.infer(&x, 1, Source::Own, &way.attention)?;
+    Ok((y, record.weights()?.slice(s![0, 0, .., ..]).to_owned()))
 }
 
 /// Another order than the old one.

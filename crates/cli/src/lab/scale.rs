@@ -18,7 +18,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "scale",
     title: ["Why scores are divided by √d_k", "점수를 √d_k로 나누는 이유"],
-    about: [
+    description: [
         "If the entries of q and k have variance 1, then q·k has variance d_k: the wider the heads, the larger the scores. \
          Softmax then gives nearly all weight to one key, and its gradient Σ w(1 − w) goes to 0, so nothing can be learned. \
          Dividing by √d_k brings the variance back to 1, whatever d_k is.",
@@ -38,21 +38,21 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let dims = knobs::some(Knob::Dims, &lab.dims, &[4, 16, 64, 256], 1..=2048)?;
     let keys = knobs::one(Knob::Tokens, &lab.tokens, 16, 2..=64)?;
     let seed = lab.seed.unwrap_or(1);
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let measured = dims.iter().map(|&dim| Ok((dim, measure(dim, keys, seed)?))).collect::<Result<Vec<_>>>()?;
 
     let head = || {
         Table::new([
             "d_k",
-            ko("variance", "분산"),
-            ko("largest weight", "최대 가중치"),
-            ko("smallest weight", "최소 가중치"),
-            ko("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
+            tr("variance", "분산"),
+            tr("largest weight", "최대 가중치"),
+            tr("smallest weight", "최소 가중치"),
+            tr("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
         ])
     };
     let mut tables = [
-        head().title(ko("Scores q·k as they are", "점수 q·k 그대로")),
-        head().title(ko("Scores q·k ÷ √d_k", "점수 q·k ÷ √d_k")),
+        head().title(tr("Scores q·k as they are", "점수 q·k 그대로")),
+        head().title(tr("Scores q·k ÷ √d_k", "점수 q·k ÷ √d_k")),
     ];
     for (dim, ways) in &measured {
         for (table, way) in tables.iter_mut().zip(ways) {
@@ -70,14 +70,14 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     };
     let queries = grouped((BATCH * BATCHES) as u128);
     let note = (format!("{queries} queries, {keys} keys each"), format!("쿼리 {queries}개, 쿼리마다 키 {keys}개"));
-    let scene = Chart::new("d_k", ko("mean over queries", "쿼리들의 평균"))
-        .series(ko("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
-        .series(ko("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
-        .series(ko("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
-        .series(ko("gradient, ÷ √d_k", "기울기, ÷ √d_k"), curve(1, |way| way.gradient))
+    let scene = Chart::new("d_k", tr("mean over queries", "쿼리들의 평균"))
+        .series(tr("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
+        .series(tr("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
+        .series(tr("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
+        .series(tr("gradient, ÷ √d_k", "기울기, ÷ √d_k"), curve(1, |way| way.gradient))
         .steps(Steps::Log, Steps::Linear)
         .from_zero()
-        .title(ko("Softmax with and without √d_k", "√d_k가 있을 때와 없을 때의 소프트맥스"))
+        .title(tr("Softmax with and without √d_k", "√d_k가 있을 때와 없을 때의 소프트맥스"))
         .note(language.of(&note.0, &note.1))
         .language(language.into());
     let figures = measured

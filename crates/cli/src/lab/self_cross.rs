@@ -18,7 +18,7 @@ use crate::table::Table;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "self-cross",
     title: ["Self-attention and cross-attention", "셀프 어텐션과 크로스 어텐션"],
-    about: [
+    description: [
         "In self-attention queries, keys and values come from the same sequence: 3 tokens give 3×3 weights. \
          In cross-attention the queries come from the decoder, keys and values from the encoder: 3×5. \
          The formula is the same, and every row sums to 1. Words that mean the same have similar vectors here; \
@@ -59,27 +59,27 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
     let (self_out, self_weights) = scaled_dot_product_attention(&target, &target, &target, None)?;
     let (cross_out, cross_weights) = scaled_dot_product_attention(&target, &source, &source, None)?;
 
-    let ko = |english, korean| language.of(english, korean);
+    let tr = |english, korean| language.of(english, korean);
     let shape = |x: &Array2<f32>| format!("{}×{}", x.nrows(), x.ncols());
     let mut shapes = Table::new([
         "",
-        ko("queries from", "쿼리의 출처"),
-        ko("keys, values from", "키와 값의 출처"),
+        tr("queries from", "쿼리의 출처"),
+        tr("keys, values from", "키와 값의 출처"),
         "Q",
         "K, V",
-        ko("weights", "가중치"),
-        ko("output", "출력"),
+        tr("weights", "가중치"),
+        tr("output", "출력"),
     ])
     .text_columns([1, 2]);
-    let names = [ko("self-attention", "셀프 어텐션"), ko("cross-attention", "크로스 어텐션")];
-    let (d, e) = (ko("decoder", "디코더"), ko("encoder", "인코더"));
+    let names = [tr("self-attention", "셀프 어텐션"), tr("cross-attention", "크로스 어텐션")];
+    let (d, e) = (tr("decoder", "디코더"), tr("encoder", "인코더"));
     shapes.row([names[0], d, d, &shape(&target), &shape(&target), &shape(&self_weights), &shape(&self_out)]);
     shapes.row([names[1], d, e, &shape(&target), &shape(&source), &shape(&cross_weights), &shape(&cross_out)]);
     let labels = |words: &[(String, usize)]| words.iter().map(|(word, _)| word.clone()).collect::<Vec<_>>();
     let (decoder, encoder) = (labels(&decoder), labels(&encoder));
-    let mut strongest = Table::new([ko("query", "쿼리"), names[0], "", names[1], "", ko("sums", "행의 합")])
+    let mut strongest = Table::new([tr("query", "쿼리"), names[0], "", names[1], "", tr("sums", "행의 합")])
         .text_columns([1, 3])
-        .title(ko("The key with the most weight", "가중치가 가장 큰 키"));
+        .title(tr("The key with the most weight", "가중치가 가장 큰 키"));
     for (i, word) in decoder.iter().enumerate() {
         let (own, other) = (largest(self_weights.row(i)), largest(cross_weights.row(i)));
         strongest.row([
@@ -97,12 +97,12 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         "cross": { "shape": cross_weights.shape(), "weights": rows(&cross_weights) },
     });
     let cross = Heatmap::new(cross_weights, decoder.clone(), encoder)?
-        .axes(format!("{} ({d})", ko("Query", "쿼리")), format!("{} ({e})", ko("Key", "키")))
-        .title(format!("{}, {queries}×{keys}", ko("Cross-attention", "크로스 어텐션")))
+        .axes(format!("{} ({d})", tr("Query", "쿼리")), format!("{} ({e})", tr("Key", "키")))
+        .title(format!("{}, {queries}×{keys}", tr("Cross-attention", "크로스 어텐션")))
         .language(language.into());
     let own = Heatmap::new(self_weights, decoder.clone(), decoder)?
-        .axes(format!("{} ({d})", ko("Query", "쿼리")), format!("{} ({d})", ko("Key", "키")))
-        .title(format!("{}, {queries}×{queries}", ko("Self-attention", "셀프 어텐션")))
+        .axes(format!("{} ({d})", tr("Query", "쿼리")), format!("{} ({d})", tr("Key", "키")))
+        .title(format!("{}, {queries}×{queries}", tr("Self-attention", "셀프 어텐션")))
         .language(language.into());
     Ok(Report { tables: vec![shapes, strongest], scenes: vec![cross.into(), own.into()], figures, ..Report::default() })
 }

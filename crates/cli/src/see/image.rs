@@ -7,24 +7,23 @@ use foveal_models::Model;
 use foveal_models::model::Vit;
 use foveal_models::trace::{Capture, Kind, Probe, Trace};
 use foveal_view::Patches;
-use image::imageops::FilterType;
-use ndarray::{Array2, Array3, Array4, s};
+use ndarray::{Array2, Array3, s};
 use serde_json::json;
 
 use crate::arguments::{See, Which};
-use crate::model::Loaded;
+use crate::model;
 use crate::output::Output;
 use crate::report::Report;
 use crate::table::Table;
 
 pub fn run(see: &See, path: &Path, output: Output) -> Result<()> {
-    let loaded = Loaded::open(&see.model, "digits")?;
-    let Model::Vit(model) = &loaded.model else {
-        bail!("{} reads text, not images; leave out --model for the one inside, or name a ViT", loaded.name)
+    let open = model::open(&see.model, "digits")?;
+    let Model::Vit(model) = &open.model else {
+        bail!("{} reads text, not images; leave out --model for the one inside, or name a ViT", open.name)
     };
     let picture = read(model, path)?;
     let mut probe = Probe::new(Capture::All);
-    let hidden = model.infer(&normalised(&picture), &mut probe)?;
+    let hidden = model.infer(&model.preprocessor().values(&picture), &mut probe)?;
     let scores = model.classify(&hidden).ok().map(|logits| probabilities(&logits));
     let trace = probe.into_trace();
     let layer = match see.layer {
@@ -35,40 +34,29 @@ pub fn run(see: &See, path: &Path, output: Output) -> Result<()> {
         Some(Which::One(head)) => Some(head),
         _ => None,
     };
+    // To draw: from 0 to 1.
+    let picture = picture.mapv(|x| f32::from(x) / 255.0);
     output.show(&report(model, &picture, &trace, (layer, head), see.token, scores, &output)?)
 }
 
-/// The image in the size of the model, its values from 0 to 1: [C, height, width].
-fn read(model: &Vit, path: &Path) -> Result<Array3<f32>> {
-    let size = model.config().image as u32;
+/// The image in the size of the model: [height, width, C].
+fn read(model: &Vit, path: &Path) -> Result<Array3<u8>> {
     let read = image::ImageReader::open(path).and_then(|reader| reader.with_guessed_format());
     let mut reader = read.with_context(|| format!("cannot read {}", path.display()))?;
     reader.limits(image::Limits::default());
     let picture = reader.decode().with_context(|| format!("{} is no PNG or JPEG that can be read", path.display()))?;
-    let picture = picture.resize_exact(size, size, FilterType::Triangle);
-    let size = size as usize;
+    let (height, width) = (picture.height() as usize, picture.width() as usize);
+    let array = |bytes: Vec<u8>, channels| Array3::from_shape_vec((height, width, channels), bytes);
     Ok(match model.config().channels {
         1 => {
-            let grey = picture.to_luma8();
-            let values = Array3::from_shape_fn((1, size, size), |(_, y, x)| {
-                f32::from(grey.get_pixel(x as u32, y as u32).0[0]) / 255.0
-            });
+            let grey = model.preprocessor().fit(&array(picture.to_luma8().into_raw(), 1)?);
             // Digits are white on black; ink on paper is turned around.
-            if values.mean().unwrap_or(0.0) > 0.5 { 1.0 - values } else { values }
+            let mean = grey.iter().map(|x| f64::from(*x)).sum::<f64>() / grey.len().max(1) as f64;
+            if mean > 127.5 { grey.mapv(|x| 255 - x) } else { grey }
         }
-        3 => {
-            let rgb = picture.to_rgb8();
-            Array3::from_shape_fn((3, size, size), |(c, y, x)| {
-                f32::from(rgb.get_pixel(x as u32, y as u32).0[c]) / 255.0
-            })
-        }
+        3 => model.preprocessor().fit(&array(picture.to_rgb8().into_raw(), 3)?),
         channels => bail!("the model wants images of {channels} channels; there are grey (1) and coloured (3) ones"),
     })
-}
-
-/// As ViT was trained: from −1 to 1.
-fn normalised(picture: &Array3<f32>) -> Array4<f32> {
-    picture.mapv(|x| (x - 0.5) / 0.5).insert_axis(ndarray::Axis(0))
 }
 
 fn probabilities(logits: &Array2<f32>) -> Vec<f32> {
@@ -87,9 +75,9 @@ fn report(
     scores: Option<Vec<f32>>,
     output: &Output,
 ) -> Result<Report> {
-    let ko = |english, korean| output.language.of(english, korean);
-    let attended = trace.layer(Kind::Encoder, layer)?;
-    let (grid, heads) = (model.config().grid(), attended.heads());
+    let tr = |english, korean| output.language.of(english, korean);
+    let traced = trace.layer(Kind::Encoder, layer)?;
+    let (grid, heads) = (model.config().grid(), traced.heads());
     if let Some(head) = head.filter(|head| *head >= heads) {
         bail!("there is no head {head}; there are {heads}, counted from 0");
     }
@@ -104,24 +92,24 @@ fn report(
     };
     let row = patch.map_or(0, |patch| first + patch);
     let over_patches = |head: usize| -> Result<Array2<f32>> {
-        let weights = attended.tile(0, head, row..row + 1, first..attended.keys())?;
+        let weights = traced.tile(0, head, row..row + 1, first..traced.keys())?;
         Ok(weights.into_shape_with_order((grid, grid)).expect("a weight for each patch"))
     };
     let maps = (0..heads).map(over_patches).collect::<Result<Vec<_>>>()?;
     let mean = maps.iter().fold(Array2::zeros((grid, grid)), |sum, map| sum + map) / heads as f32;
     let shown = head.map_or(&mean, |head| &maps[head]).clone();
     let name = head.map_or_else(
-        || ko("mean of the heads", "헤드 평균").to_owned(),
-        |head| format!("{} {head}", ko("head", "헤드")),
+        || tr("mean of the heads", "헤드 평균").to_owned(),
+        |head| format!("{} {head}", tr("head", "헤드")),
     );
-    let mut patches = match picture.dim().0 {
-        1 => Patches::grey(&picture.slice(s![0, .., ..]).to_owned(), shown)?,
-        _ => Patches::rgb(picture.view().permuted_axes([1, 2, 0]).as_standard_layout().into_owned(), shown)?,
+    let mut patches = match picture.dim().2 {
+        1 => Patches::grey(&picture.slice(s![.., .., 0]).to_owned(), shown)?,
+        _ => Patches::rgb(picture.clone(), shown)?,
     };
     patches = patches.name(name);
     if head.is_none() {
         for (head, map) in maps.iter().enumerate() {
-            patches = patches.and(format!("{} {head}", ko("head", "헤드")), map.clone())?;
+            patches = patches.and(format!("{} {head}", tr("head", "헤드")), map.clone())?;
         }
     }
     if let Some(patch) = patch {
@@ -130,27 +118,28 @@ fn report(
     let title = match &scores {
         Some(scores) => {
             let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
-            format!("{} {best}, p = {:.3}", ko("class", "분류"), scores[best])
+            format!("{} {}, p = {:.3}", tr("class", "분류"), model.labels()[best], scores[best])
         }
         None => String::new(),
     };
     let from = match patch {
-        None => ko("the class token's attention", "분류 토큰의 어텐션").to_owned(),
-        Some(patch) => format!("{} {patch}", ko("patch", "패치")),
+        None => tr("the class token's attention", "분류 토큰의 어텐션").to_owned(),
+        Some(patch) => format!("{} {patch}", tr("patch", "패치")),
     };
-    let note = format!("{} {layer} · {from}", ko("layer", "층"));
+    let note = format!("{} {layer} · {from}", tr("layer", "층"));
     let scene = patches.title(title).note(note).language(output.language.into());
     let mut report = Report { scenes: vec![scene.into()], ..Report::default() };
     if let Some(scores) = &scores {
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-        let mut table = Table::new([ko("class", "분류"), "p"]);
-        order.iter().take(3).for_each(|class| table.row([class.to_string(), format!("{:.3}", scores[*class])]));
+        let mut table = Table::new([tr("class", "분류"), "p"]);
+        let row = |class: &usize| [model.labels()[*class].clone(), format!("{:.3}", scores[*class])];
+        order.iter().take(3).for_each(|class| table.row(row(class)));
         report.tables.push(table);
     }
     let rows = |map: &Array2<f32>| map.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>();
     report.figures = json!({
-        "classes": scores, "layer": layer, "query": patch, "heads": maps.iter().map(rows).collect::<Vec<_>>(),
+        "classes": scores, "labels": model.labels(), "layer": layer, "query": patch, "heads": maps.iter().map(rows).collect::<Vec<_>>(),
     });
     Ok(report)
 }

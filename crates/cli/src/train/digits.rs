@@ -65,7 +65,7 @@ pub fn run(arguments: &TrainDigits, output: Output) -> Result<()> {
     let accuracy = task.accuracy(trainer.best())?;
     output.show(&Report {
         title: format!("{}: {parameters} parameters, {:.2} % of held-out digits", run.folder.display(), 100.0 * accuracy),
-        about: vec![ending(ended, run, &output)],
+        notes: vec![ending(ended, run, &output)],
         scenes: vec![curve(&trainer, &output)],
         figures: json!({ "parameters": parameters, "images": count, "accuracy": accuracy, "steps": trainer.records().len() }),
         ..Report::default()
@@ -83,13 +83,6 @@ fn idx(path: &Path) -> Result<(Vec<usize>, Vec<u8>)> {
         unpacked.with_context(|| format!("cannot unpack {}", path.display()))?;
         bytes = whole;
     }
-    let wrong = || format!("{} is no IDX file of bytes, as MNIST has them", path.display());
-    let [0, 0, 8, axes, rest @ ..] = &bytes[..] else { bail!(wrong()) };
-    let (sizes, values) = rest.split_at_checked(4 * usize::from(*axes)).with_context(wrong)?;
-    let sizes: Vec<usize> = sizes.as_chunks().0.iter().map(|size| u32::from_be_bytes(*size) as usize).collect();
-    let count = sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size)).with_context(wrong)?;
-    if count != values.len() {
-        bail!("{}: {sizes:?} are {count} values, but there are {}", path.display(), values.len());
-    }
+    let (sizes, values) = foveal_models::train::idx(path, &bytes)?;
     Ok((sizes, values.to_vec()))
 }

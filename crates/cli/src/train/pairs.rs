@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use foveal_models::Tokenizer;
-use foveal_models::analysis::words::groups;
-use foveal_models::generate::beam::{Frame, greedy, watch};
+use foveal_grammar::{Certainty, Corpus, Grammar, Pair, Sizes, tokens};
 use foveal_models::layer::{Parameters, Random};
 use foveal_models::model::transformer::Alignment;
 use foveal_models::model::{Transformer, TransformerConfig};
-use foveal_models::trace::{Capture, Kind};
+use foveal_models::trace::Kind;
 use foveal_models::train::{Example, Pairs as Task, Plan, Schedule, Snapshots};
-use foveal_models::translation::attention::{Aligner, Gold, score};
-use foveal_models::translation::score::{Tokens, bleu, chrf, exact_match};
-use foveal_models::translation::{Case, Certainty, Corpus, Grammar, Pair, Pairs, Sizes, Vocabulary, tokens};
+use foveal_models::translation::attention::Aligner;
+use foveal_models::translation::score::Tokens;
+use foveal_models::translation::{Case, PairFile, Vocabulary};
+use foveal_models::translation::{Evaluation, Languages, LinkedPair, Split};
 use serde_json::json;
 
 use super::progress::Progress;
@@ -27,6 +26,8 @@ use crate::table::Table;
 const SIZES: Sizes = Sizes { train: 60_000, sentences: 1000, combinations: 1000 };
 /// Sentences that alignments are scored on.
 const ALIGNED: usize = 500;
+/// Korean counts by characters: its words are too long to be told right or wrong as a whole.
+const BLEU: Tokens = Tokens::Characters;
 /// Lines of a file that are told to be wrong, at most.
 const TOLD: usize = 10;
 
@@ -38,62 +39,27 @@ pub fn run(arguments: &TrainPairs, output: Output) -> Result<()> {
     }
 }
 
-/// Two languages.
-struct Languages {
-    source: Tokenizer,
-    target: Tokenizer,
+fn model_of(languages: &Languages, run: &Run, context: usize) -> Result<Transformer> {
+    let base = TransformerConfig::small();
+    let (width, layers) = (run.dims.unwrap_or(base.width), run.layers.unwrap_or(base.encoder_layers));
+    let sizes = TransformerConfig {
+        source_vocabulary: languages.source.vocabulary(),
+        target_vocabulary: languages.target.vocabulary(),
+        context,
+        width,
+        hidden: 4 * width,
+        heads: run.heads.unwrap_or(base.heads),
+        encoder_layers: layers,
+        decoder_layers: layers,
+        attention: run.attention,
+        ..base
+    };
+    Ok(Transformer::new(&sizes, &mut Random::new(run.seed))?)
 }
 
-impl Languages {
-    fn example(&self, source: &str, target: &str) -> Result<Example> {
-        let ids = |tokenizer: &Tokenizer, text| Ok::<_, anyhow::Error>(tokenizer.encode_bare(text)?.ids().to_vec());
-        Ok(Example { source: ids(&self.source, source)?, target: ids(&self.target, target)? })
-    }
-
-    fn frame(&self) -> Frame {
-        let special = self.target.special();
-        Frame { begin: special.bos.unwrap_or(1), end: special.eos.unwrap_or(2) }
-    }
-
-    fn model(&self, run: &Run, context: usize) -> Result<Transformer> {
-        let base = TransformerConfig::small();
-        let (width, layers) = (run.dims.unwrap_or(base.width), run.layers.unwrap_or(base.encoder_layers));
-        let sizes = TransformerConfig {
-            source_vocabulary: self.source.vocabulary(),
-            target_vocabulary: self.target.vocabulary(),
-            context,
-            width,
-            hidden: 4 * width,
-            heads: run.heads.unwrap_or(base.heads),
-            encoder_layers: layers,
-            decoder_layers: layers,
-            attention: run.attention,
-            ..base
-        };
-        Ok(Transformer::new(&sizes, &mut Random::new(run.seed))?)
-    }
-
-    fn save(&self, model: &Transformer, run: &Run) -> Result<()> {
-        model.save(&run.folder, run.dtype())?;
-        self.source.save(&run.folder.join("source"))?;
-        Ok(self.target.save(&run.folder.join("target"))?)
-    }
-
-    /// What the model makes of these sentences, each beside what it should be.
-    fn translate<'a>(
-        &self,
-        model: &Transformer,
-        pairs: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Vec<(String, String)>> {
-        let (mut sources, mut expected) = (Vec::new(), Vec::new());
-        for (source, target) in pairs {
-            sources.push(self.source.encode_bare(source)?.ids().to_vec());
-            expected.push(target.to_owned());
-        }
-        let written = greedy(model, &sources, self.frame(), model.config().context)?;
-        let texts = written.iter().map(|tokens| Ok::<_, anyhow::Error>(self.target.decode(tokens)?.trim().to_owned()));
-        texts.zip(expected).map(|(text, expected)| Ok((text?, expected))).collect()
-    }
+fn save(languages: &Languages, model: &Transformer, run: &Run) -> Result<()> {
+    model.save(&run.folder, run.dtype())?;
+    Ok(languages.save(&run.folder)?)
 }
 
 fn plan() -> Plan {
@@ -115,66 +81,63 @@ fn grammar(arguments: &TrainPairs, output: Output) -> Result<()> {
     };
     let text = |pair: &Pair| (pair.english_text(), pair.korean_text());
     let examples = |pairs: &[Pair]| -> Result<Vec<Example>> {
-        pairs.iter().map(|pair| languages.example(&text(pair).0, &text(pair).1)).collect()
+        pairs.iter().map(|pair| Ok(languages.example(&text(pair).0, &text(pair).1)?)).collect()
     };
     let (learned, held_out) = (examples(&corpus.train)?, examples(&corpus.sentences)?);
-    let frame = languages.frame();
-    let task = Task::new(learned, held_out, run.batch.unwrap_or(64), (frame.begin, frame.end))?;
-    let model = languages.model(run, TransformerConfig::small().context)?;
+    let bos_eos = languages.bos_eos()?;
+    let task = Task::new(learned, held_out, run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?;
+    let model = model_of(&languages, run, TransformerConfig::small().context)?;
     let parameters = model.parameter_count();
     let mut filmed =
         arguments.snapshot.as_deref().map(|sentence| Filmed::new(&languages, &corpus, sentence)).transpose()?;
     let mut trainer = run.trainer(&task, model, run.plan(plan()))?;
     if let Some(filmed) = &mut filmed {
-        filmed.keep(trainer.records().len(), trainer.model(), frame)?;
+        filmed.keep(trainer.records().len(), trainer.model(), &languages)?;
     }
     let ended = run.train(&mut trainer, &mut |trainer, progress| {
         if let Some(filmed) = &mut filmed {
-            filmed.keep(trainer.records().len(), trainer.model(), frame)?;
+            filmed.keep(trainer.records().len(), trainer.model(), &languages)?;
         }
-        let sample: Vec<(String, String)> = corpus.sentences.iter().take(200).map(text).collect();
-        let translated = languages.translate(trainer.model(), borrowed(&sample))?;
-        progress.line(&format!("  {:.1} % of 200 held-out sentences exactly right", 100.0 * exact(&translated)));
+        let sample = evaluate(&languages, trainer.model(), &corpus.sentences[..200])?;
+        progress.line(&format!("  {:.1} % of 200 held-out sentences exactly right", sample.exact_match()));
         Ok(())
     })?;
     if let Some(filmed) = &filmed {
         filmed.snapshots.save(&run.folder.join("snapshots.safetensors"))?;
     }
-    let aligners = align(&languages, trainer.best(), &corpus.sentences[..ALIGNED])?;
+    let linked: Vec<LinkedPair> = corpus.sentences[..ALIGNED].iter().map(linked).collect();
+    let aligners = languages.align(trainer.best(), &linked)?;
     let best = Alignment { layer: aligners[0].layer, head: aligners[0].head };
-    languages.save(&trainer.best().clone().with_alignment(best), run)?;
-    let scores = |pairs: &[Pair]| -> Result<Vec<(String, String)>> {
-        let texts: Vec<(String, String)> = pairs.iter().map(text).collect();
-        languages.translate(trainer.best(), borrowed(&texts))
-    };
+    save(&languages, &trainer.best().clone().with_alignment(best), run)?;
+    let scores = |pairs: &[Pair]| evaluate(&languages, trainer.best(), pairs);
     let (sentences, combinations) = (scores(&corpus.sentences)?, scores(&corpus.combinations)?);
-    let ko = |english, korean| output.language.of(english, korean);
-    let mut table = Table::new([ko("held out", "검증"), ko("exact", "정확"), "BLEU", "chrF"]);
-    for (name, translated) in [(ko("sentences", "문장"), &sentences), (ko("combinations", "단어 조합"), &combinations)]
+    let tr = |english, korean| output.language.of(english, korean);
+    let mut table = Table::new([tr("held out", "검증"), tr("exact", "정확"), "BLEU", "chrF"]);
+    for (name, translated) in [(tr("sentences", "문장"), &sentences), (tr("combinations", "단어 조합"), &combinations)]
     {
         table.row([
             name.to_owned(),
-            format!("{:.1} %", 100.0 * exact(translated)),
-            format!("{:.1}", bleu_of(translated)),
-            format!("{:.1}", chrf(borrowed(translated))),
+            format!("{:.1} %", translated.exact_match()),
+            format!("{:.1}", translated.bleu(BLEU)),
+            format!("{:.1}", translated.chrf()),
         ]);
     }
-    let mut alignments = Table::new([ko("alignment read from", "정렬을 읽은 곳"), "AER"]);
+    let mut alignments = Table::new([tr("alignment read from", "정렬을 읽은 곳"), "AER"]);
     for aligner in aligners.iter().take(5) {
         alignments.row([describe(aligner), format!("{:.1} %", 100.0 * aligner.score.error_rate())]);
     }
     let figures = json!({
         "parameters": parameters, "steps": trainer.records().len(),
-        "exact": { "sentences": exact(&sentences), "combinations": exact(&combinations) },
-        "bleu": { "sentences": bleu_of(&sentences), "combinations": bleu_of(&combinations) },
-        "chrf": { "sentences": chrf(borrowed(&sentences)), "combinations": chrf(borrowed(&combinations)) },
+        "exact": { "sentences": sentences.exact_match() / 100.0, "combinations": combinations.exact_match() / 100.0 },
+        "bleu": { "sentences": sentences.bleu(BLEU), "combinations": combinations.bleu(BLEU) },
+        "chrf": { "sentences": sentences.chrf(), "combinations": combinations.chrf() },
         "alignment": aligners.iter().map(|aligner| json!({
             "layer": aligner.layer, "head": aligner.head, "reading": format!("{:?}", aligner.reading).to_lowercase(),
             "error_rate": aligner.score.error_rate() })).collect::<Vec<_>>(),
     });
     output.show(&Report {
         title: format!("{}: {parameters} parameters", run.folder.display()),
-        about: vec![ending(ended, run, &output)],
+        notes: vec![ending(ended, run, &output)],
         tables: vec![table, alignments],
         scenes: vec![curve(&trainer, &output)],
         figures,
@@ -187,41 +150,23 @@ fn describe(aligner: &Aligner) -> String {
     format!("layer {}, {head}, {} the word", aligner.layer, format!("{:?}", aligner.reading).to_lowercase())
 }
 
-fn exact(translated: &[(String, String)]) -> f64 {
-    exact_match(borrowed(translated)) / 100.0
+fn evaluate(languages: &Languages, model: &Transformer, pairs: &[Pair]) -> Result<Evaluation> {
+    let texts: Vec<(String, String)> = pairs.iter().map(|pair| (pair.english_text(), pair.korean_text())).collect();
+    Ok(Evaluation::of(languages, model, texts.iter().map(|(a, b)| (a.as_str(), b.as_str())))?)
 }
 
-/// Korean counts by characters: its words are too long to be told right or wrong as a whole.
-fn bleu_of(translated: &[(String, String)]) -> f64 {
-    bleu(borrowed(translated), Tokens::Characters).score
-}
-
-fn borrowed(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
-    pairs.iter().map(|(a, b)| (a.as_str(), b.as_str()))
-}
-
-/// How well each head's cross-attention tells what each word was made from, on the right translations.
-fn align(languages: &Languages, model: &Transformer, pairs: &[Pair]) -> Result<Vec<Aligner>> {
-    let mut watched = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        let source = languages.source.encode_bare(&pair.english_text())?;
-        let target = languages.target.encode_bare(&pair.korean_text())?;
-        let trace = watch(model, source.ids(), target.ids(), languages.frame(), Capture::All)?;
-        let gold = Gold {
-            source: groups(&source),
-            target: groups(&target),
-            sure: pair.word_links(Certainty::Sure),
-            possible: pair.word_links(Certainty::Possible),
-        };
-        watched.push((trace, gold));
+fn linked(pair: &Pair) -> LinkedPair {
+    LinkedPair {
+        source: pair.english_text(),
+        target: pair.korean_text(),
+        sure: pair.word_links(Certainty::Sure),
+        possible: pair.word_links(Certainty::Possible),
     }
-    Ok(score(watched.iter().map(|(trace, gold)| (trace, gold)))?)
 }
 
 /// A sentence whose cross-attention is kept.
 struct Filmed {
-    source: Vec<u32>,
-    target: Vec<u32>,
+    pair: Example,
     snapshots: Snapshots,
 }
 
@@ -237,12 +182,11 @@ impl Filmed {
         let target = languages.target.encode_bare(&pair.korean_text())?;
         let queries = target.labels().iter().cloned().chain(["</s>".to_owned()]).collect();
         let snapshots = Snapshots::new(queries, source.labels().to_vec());
-        Ok(Filmed { source: source.ids().to_vec(), target: target.ids().to_vec(), snapshots })
+        Ok(Filmed { pair: Example { source: source.ids().to_vec(), target: target.ids().to_vec() }, snapshots })
     }
 
-    fn keep(&mut self, step: usize, model: &Transformer, frame: Frame) -> Result<()> {
-        let trace = watch(model, &self.source, &self.target, frame, Capture::All)?;
-        Ok(self.snapshots.keep(step, &trace, Kind::Cross)?)
+    fn keep(&mut self, step: usize, model: &Transformer, languages: &Languages) -> Result<()> {
+        Ok(self.snapshots.keep(step, &languages.watch(model, &self.pair)?, Kind::Cross)?)
     }
 }
 
@@ -251,7 +195,7 @@ fn own(arguments: &TrainPairs, path: &Path, output: Output) -> Result<()> {
     if arguments.snapshot.is_some() {
         bail!("--snapshot needs a sentence with a known translation, and those are the grammar's; leave out the file");
     }
-    let Pairs { pairs, problems } = Pairs::read(path)?;
+    let PairFile { pairs, problems } = PairFile::read(path)?;
     for problem in problems.iter().take(TOLD) {
         eprintln!("foveal: {}: {problem}", path.display());
     }
@@ -277,41 +221,33 @@ fn own(arguments: &TrainPairs, path: &Path, output: Output) -> Result<()> {
     if examples.len() < pairs.len() {
         eprintln!("foveal: {} pairs are longer than {context} tokens and left out", pairs.len() - examples.len());
     }
-    // A twentieth, at most a thousand, chosen by chance.
-    let mut random = Random::new(run.seed);
-    for i in (1..examples.len()).rev() {
-        examples.swap(i, random.below(i + 1));
-    }
-    let held = (examples.len() / 20).clamp(1, 1000).min(examples.len().saturating_sub(1));
-    let learned = examples.split_off(held);
-    let frame = languages.frame();
+    let Split { learned, held_out } = Split::at_random(examples, run.seed);
+    let bos_eos = languages.bos_eos()?;
     let strip = |examples: &[(usize, Example)]| examples.iter().map(|(_, example)| example.clone()).collect();
-    let task = Task::new(strip(&learned), strip(&examples), run.batch.unwrap_or(64), (frame.begin, frame.end))?;
-    let model = languages.model(run, context)?;
+    let task = Task::new(strip(&learned), strip(&held_out), run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?;
+    let model = model_of(&languages, run, context)?;
     let parameters = model.parameter_count();
     let mut trainer = run.trainer(&task, model, run.plan(Plan { dropout: 0.2, ..plan() }))?;
     let ended = run.train(&mut trainer, &mut |_, _: &Progress| Ok(()))?;
-    languages.save(trainer.best(), run)?;
-    let texts = examples.iter().map(|(n, _)| (pairs[*n].source.as_str(), pairs[*n].target.as_str()));
-    let translated = languages.translate(trainer.best(), texts.clone())?;
+    save(&languages, trainer.best(), run)?;
+    let texts = held_out.iter().map(|(n, _)| (pairs[*n].source.as_str(), pairs[*n].target.as_str()));
+    let evaluation = Evaluation::of(&languages, trainer.best(), texts)?;
     let mut table = Table::new(["source", "translation", "expected"]).text_columns([1, 2]);
-    for ((source, _), (text, expected)) in texts.zip(&translated).take(5) {
-        table.row([source, text, expected]);
+    for judged in evaluation.judged.iter().take(5) {
+        table.row([&judged.source, &judged.translation, &judged.expected]);
     }
-    let (exact, bleu, chrf) = (exact(&translated), bleu_of(&translated), chrf(borrowed(&translated)));
+    let held = held_out.len();
+    let (exact, bleu, chrf) = (evaluation.exact_match(), evaluation.bleu(BLEU), evaluation.chrf());
     output.show(&Report {
         title: format!("{}: {parameters} parameters, {} pairs", run.folder.display(), pairs.len()),
-        about: vec![
-            format!(
-                "{held} held-out pairs: {:.1} % exactly right, BLEU (characters) {bleu:.1}, chrF {chrf:.1}",
-                100.0 * exact
-            ),
+        notes: vec![
+            format!("{held} held-out pairs: {exact:.1} % exactly right, BLEU (characters) {bleu:.1}, chrF {chrf:.1}"),
             ending(ended, run, &output),
         ],
         tables: vec![table],
         scenes: vec![curve(&trainer, &output)],
         figures: json!({ "parameters": parameters, "pairs": pairs.len(), "problems": problems.len(), "held_out": held,
-                         "exact": exact, "bleu": bleu, "chrf": chrf }),
+                         "exact": exact / 100.0, "bleu": bleu, "chrf": chrf }),
         ..Report::default()
     })
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use foveal_models::Tokenizer;
-use foveal_models::generate::{Choice, Overflow, Sampling, Session, Writing};
+use foveal_models::generate::{Choice, GenerateOptions, Overflow, Sampling, Session};
 use foveal_models::layer::Random;
 use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Trained};
 use foveal_models::train::{Plan, Text};
@@ -93,7 +93,7 @@ fn train<M: Trained>(
         format!("{}: {parameters} parameters, {} tokens of {}", run.folder.display(), count, tokenizer.vocabulary());
     output.show(&Report {
         title,
-        about: vec![format!("held-out loss {best:.4}"), ending(ended, run, output)],
+        notes: vec![format!("held-out loss {best:.4}"), ending(ended, run, output)],
         scenes: vec![curve(&trainer, output)],
         figures: json!({ "parameters": parameters, "tokens": count, "vocabulary": tokenizer.vocabulary(),
                          "steps": trainer.records().len(), "loss": last.map(|record| record.loss), "held_out_loss": best }),
@@ -105,7 +105,7 @@ fn train<M: Trained>(
 fn sample(model: &dyn LanguageModel, tokenizer: &Tokenizer, beginning: &str) -> Result<String> {
     let mut session = Session::new(model).on_overflow(Overflow::Slide);
     let sampling = Sampling { temperature: 0.8, top_k: Some(50), top_p: None };
-    let writing = Writing { most: 100, choice: Choice::Sample(sampling), ..Writing::default() };
-    session.generate(tokenizer.encode_bare(beginning)?.ids(), writing)?.try_for_each(|token| token.map(drop))?;
+    let options = GenerateOptions { most: 100, choice: Choice::Sample(sampling), ..GenerateOptions::default() };
+    session.generate(tokenizer.encode_bare(beginning)?.ids(), options)?.try_for_each(|token| token.map(drop))?;
     Ok(tokenizer.decode(session.tokens())?)
 }

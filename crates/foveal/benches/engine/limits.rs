@@ -34,7 +34,7 @@ pub struct ReadBandwidth {
 impl ReadBandwidth {
     pub fn new(bytes: usize) -> Self {
         let mut buffer = vec![0.0; bytes / size_of::<f32>()];
-        foveal::large_pages(&buffer);
+        foveal_compute::advise_large_pages(&buffer);
         // Written to, as all pages of zeros from the system would be the one page of zeros.
         buffer.fill(1.0);
         ReadBandwidth { buffer }

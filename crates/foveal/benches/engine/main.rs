@@ -15,7 +15,8 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> Result<()> {
     // As every program should that makes and drops large arrays all the time.
-    foveal::keep_memory();
+    foveal_compute::keep_memory();
+    foveal_compute::large_pages();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--worker") {
         return worker::serve();
@@ -57,6 +58,7 @@ fn works() -> Vec<(String, Spec)> {
 
     let plain = Spec::new(Kind::Forward, [1, 12, 1024, 64]);
     let long = Spec::new(Kind::Forward, [1, 12, 4096, 64]);
+    let grouped = Spec::new(Kind::Decode, [1, 64, 1, 128]);
     let head = [1, 1, 16384, 64];
     let [forward, backward] = [Kind::Forward, Kind::Backward].map(|kind| Spec::new(kind, [1, 1, 32768, 64]));
     let others = [
@@ -70,6 +72,7 @@ fn works() -> Vec<(String, Spec)> {
         ("forward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..forward }),
         ("backward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..backward }),
         ("decode 1×12×1×64, 32768 keys", Spec { keys: 32768, ..Spec::new(Kind::Decode, [1, 12, 1, 64]) }),
+        ("decode 1×64×1×128, 8 heads of 32768 keys", Spec { kv_heads: 8, keys: 32768, ..grouped }),
         ("call 1×4×16×32", Spec::new(Kind::Call, [1, 4, 16, 32])),
         ("forward 1×1×16384×64 full", Spec::new(Kind::Forward, head)),
         ("map of 16384² to 1024²", Spec::new(Kind::Map, head)),

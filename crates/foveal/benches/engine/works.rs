@@ -52,6 +52,8 @@ pub enum Visible {
     Longformer(usize),
     /// A list of blocks, in which there are this many pairs.
     Blocks(usize),
+    /// Sequences end to end, each of which sees itself alone; this many pairs.
+    Packed(usize),
 }
 
 /// What is added to the scores.
@@ -69,6 +71,8 @@ pub struct Spec {
     pub kind: Kind,
     /// [B, H, T, D]
     pub shape: [usize; 4],
+    /// Heads of the keys and values.
+    pub kv_heads: usize,
     pub keys: usize,
     pub mask: Visible,
     pub bias: Added,
@@ -80,7 +84,7 @@ const TILE: usize = 512;
 
 impl Spec {
     pub fn new(kind: Kind, shape: [usize; 4]) -> Self {
-        Spec { kind, shape, keys: shape[2], mask: Visible::All, bias: Added::Nothing }
+        Spec { kind, shape, kv_heads: shape[1], keys: shape[2], mask: Visible::All, bias: Added::Nothing }
     }
 
     /// From the `load` request of the line protocol.
@@ -105,6 +109,7 @@ impl Spec {
             "window" => Visible::Window(number(request, "left")?),
             "longformer" => Visible::Longformer(number(request, "window")?),
             "blocks" => Visible::Blocks(number(request, "pairs")?),
+            "packed" => Visible::Packed(number(request, "pairs")?),
             other => return Err(format!("unknown mask {other}").into()),
         };
         let bias = match text(request, "bias")? {
@@ -114,7 +119,8 @@ impl Spec {
             other => return Err(format!("unknown bias {other}").into()),
         };
         let shape = serde_json::from_value(request["shape"].clone())?;
-        Ok(Spec { kind, shape, keys: number(request, "keys")?, mask, bias })
+        let (kv_heads, keys) = (number(request, "kv_heads")?, number(request, "keys")?);
+        Ok(Spec { kind, shape, kv_heads, keys, mask, bias })
     }
 
     /// Pairs of a query and a key that it sees, over all sequences and heads. A keep-array hides no whole tiles here, so
@@ -128,7 +134,7 @@ impl Spec {
             Visible::Longformer(window) => {
                 (0..queries).map(|i| i.min(window) + 1 + (self.keys - 1 - i).min(window)).sum()
             }
-            Visible::Blocks(pairs) => pairs,
+            Visible::Blocks(pairs) | Visible::Packed(pairs) => pairs,
         };
         (batch * heads * of_one_head) as f64
     }
@@ -137,13 +143,13 @@ impl Spec {
     pub fn tiles(&self) -> f64 {
         const SIDE: usize = 64;
         let [batch, heads, queries, _] = self.shape;
-        if let Visible::Blocks(pairs) = self.mask {
+        if let Visible::Blocks(pairs) | Visible::Packed(pairs) = self.mask {
             return (batch * heads * pairs) as f64 / (SIDE * SIDE) as f64;
         }
         let of_rows = |first: usize| {
             let last = (first + SIDE).min(queries) - 1;
             let (start, end) = match self.mask {
-                Visible::All | Visible::Keep | Visible::Blocks(_) => (0, self.keys),
+                Visible::All | Visible::Keep | Visible::Blocks(_) | Visible::Packed(_) => (0, self.keys),
                 Visible::Causal => (0, last + 1 + self.keys - queries),
                 Visible::Longformer(window) => (first.saturating_sub(window), (last + window + 1).min(self.keys)),
                 Visible::Window(left) => {
@@ -175,8 +181,8 @@ impl Spec {
 
     /// Bytes of the keys and values: what a decoding step has to read.
     pub fn bytes(&self) -> usize {
-        let [batch, heads, _, dim] = self.shape;
-        2 * batch * heads * self.keys * dim * size_of::<f32>()
+        let [batch, _, _, dim] = self.shape;
+        2 * batch * self.kv_heads * self.keys * dim * size_of::<f32>()
     }
 
     /// Bytes of what the call returns.
@@ -185,7 +191,7 @@ impl Spec {
         let q = batch * heads * queries * dim;
         let values = match self.kind {
             Kind::Call | Kind::Decode | Kind::Linear | Kind::Favor(_) => q + batch * heads * queries,
-            Kind::Backward => q + 2 * batch * heads * self.keys * dim,
+            Kind::Backward => q + 2 * batch * self.kv_heads * self.keys * dim,
             Kind::Map => PIXELS * PIXELS,
             Kind::Tile => TILE * TILE,
             Kind::Forward | Kind::FmaPeak | Kind::ReadBandwidth => 0,
@@ -229,6 +235,14 @@ impl Source {
         })
     }
 
+    /// The lengths of sequences that lie end to end, as JSON.
+    fn lengths(&self) -> Result<Vec<usize>> {
+        match self {
+            Source::Files(paths) => Ok(serde_json::from_slice(&std::fs::read(text(paths, "lengths")?)?)?),
+            Source::Random => Err("packed sequences need a file with their lengths".into()),
+        }
+    }
+
     /// About four of five keys visible.
     fn keep(&self, shape: [usize; 4]) -> Result<Array4<bool>> {
         let values = match self {
@@ -241,12 +255,12 @@ impl Source {
 
 /// A work with its numbers, ready to be run.
 pub enum Work {
-    Forward { attention: Attention, qkv: Qkv, out: Array4<f32>, lse: Array3<f32>, scratch: Scratch },
+    Forward { attention: Attention, qkv: Qkv, out: Array4<f32>, lse: Array3<f64>, scratch: Scratch },
     Call { attention: Attention, qkv: Qkv },
     Backward { attention: Attention, qkv: Qkv, fwd: Forward, dout: Array4<f32> },
     Decode { attention: Attention, q: Array4<f32>, cache: KvCache },
-    Map { attention: Attention, qkv: Qkv, lse: Array3<f32> },
-    Tile { attention: Attention, qkv: Qkv, lse: Array3<f32> },
+    Map { attention: Attention, qkv: Qkv, lse: Array3<f64> },
+    Tile { attention: Attention, qkv: Qkv, lse: Array3<f64> },
     Linear { attention: LinearAttention, projection: Option<Array2<f32>>, qkv: Qkv },
     FmaPeak(FmaPeak),
     ReadBandwidth(ReadBandwidth),
@@ -274,14 +288,15 @@ impl Work {
             Visible::Window(left) => Mask::window(left, 0),
             Visible::Longformer(window) => Mask::pattern(Pattern::longformer(window, 1, &[])?),
             Visible::Blocks(_) => Mask::pattern(source.blocks(spec.keys)?),
+            Visible::Packed(_) => Mask::pattern(Pattern::documents(&source.lengths()?)?),
         };
         let bias = match spec.bias {
             Added::Nothing => Bias::none(),
-            Added::Alibi => Bias::alibi(heads),
+            Added::Alibi => Bias::alibi(heads)?,
             Added::Dense => Bias::dense(source.array("bias", [1, heads, queries, spec.keys])?),
         };
         let attention = Attention::new().mask(mask).bias(bias);
-        let keys = [batch, heads, spec.keys, dim];
+        let keys = [batch, spec.kv_heads, spec.keys, dim];
         let qkv = Qkv { q: source.array("q", spec.shape)?, k: source.array("k", keys)?, v: source.array("v", keys)? };
         Ok(match spec.kind {
             Kind::Forward => {
@@ -294,7 +309,7 @@ impl Work {
                 Work::Backward { attention, qkv, fwd, dout: source.array("dout", spec.shape)? }
             }
             Kind::Decode => {
-                let mut cache = KvCache::with_capacity(batch, heads, dim, dim, spec.keys);
+                let mut cache = KvCache::with_capacity(batch, spec.kv_heads, dim, dim, spec.keys);
                 cache.append(&qkv.k, &qkv.v)?;
                 Work::Decode { attention, q: qkv.q, cache }
             }
@@ -327,7 +342,7 @@ impl Work {
                 black_box(attention.forward(&qkv.q, &qkv.k, &qkv.v)?);
             }
             Work::Backward { attention, qkv, fwd, dout } => {
-                black_box(attention.backward(&qkv.q, &qkv.k, &qkv.v, fwd, &*dout)?);
+                black_box(attention.backward(&qkv.q, &qkv.k, &qkv.v, &*fwd, &*dout)?);
             }
             Work::Decode { attention, q, cache } => {
                 black_box(attention.decode(&*q, cache)?);
@@ -351,10 +366,12 @@ impl Work {
     pub fn answers(&mut self) -> Result<Vec<(&'static str, ArrayD<f32>)>> {
         self.run()?;
         Ok(match self {
-            Work::Forward { out, lse, .. } => vec![("out", out.clone().into_dyn()), ("lse", lse.clone().into_dyn())],
+            Work::Forward { out, lse, .. } => {
+                vec![("out", out.clone().into_dyn()), ("lse", lse.mapv(|lse| lse as f32).into_dyn())]
+            }
             Work::Call { attention, qkv } => forward_answers(attention.forward(&qkv.q, &qkv.k, &qkv.v)?),
             Work::Backward { attention, qkv, fwd, dout } => {
-                let grads = attention.backward(&qkv.q, &qkv.k, &qkv.v, fwd, &*dout)?;
+                let grads = attention.backward(&qkv.q, &qkv.k, &qkv.v, &*fwd, &*dout)?;
                 vec![("dq", grads.dq.into_dyn()), ("dk", grads.dk.into_dyn()), ("dv", grads.dv.into_dyn())]
             }
             Work::Decode { attention, q, cache } => forward_answers(attention.decode(&*q, cache)?),
@@ -371,18 +388,18 @@ impl Work {
 }
 
 fn forward_answers(fwd: Forward) -> Vec<(&'static str, ArrayD<f32>)> {
-    vec![("out", fwd.out.into_dyn()), ("lse", fwd.lse.into_dyn())]
+    vec![("out", fwd.out.into_dyn()), ("lse", fwd.lse.mapv(|lse| lse as f32).into_dyn())]
 }
 
-fn map(attention: &Attention, qkv: &Qkv, lse: &Array3<f32>) -> Result<Array2<f32>> {
+fn map(attention: &Attention, qkv: &Qkv, lse: &Array3<f64>) -> Result<Array2<f32>> {
     let (rows, cols) = (qkv.q.dim().2, qkv.k.dim().2);
-    Ok(attention.map(&qkv.q, &qkv.k, lse, (0, 0), 0..rows, 0..cols, (PIXELS, PIXELS), Pool::Max)?)
+    Ok(attention.head(&qkv.q, &qkv.k, lse, (0, 0))?.map(0..rows, 0..cols, (PIXELS, PIXELS), Pool::Max)?)
 }
 
-fn tile(attention: &Attention, qkv: &Qkv, lse: &Array3<f32>) -> Result<Array2<f32>> {
+fn tile(attention: &Attention, qkv: &Qkv, lse: &Array3<f64>) -> Result<Array2<f32>> {
     // Odd places: a rectangle that someone chose is not aligned to anything.
     let (row, col) = (qkv.q.dim().2 / 2 + 1, qkv.k.dim().2 / 4 + 3);
-    Ok(attention.tile(&qkv.q, &qkv.k, lse, (0, 0), row..row + TILE, col..col + TILE)?)
+    Ok(attention.head(&qkv.q, &qkv.k, lse, (0, 0))?.tile(row..row + TILE, col..col + TILE)?)
 }
 
 /// Normally distributed numbers (Box and Muller's) from the splitmix64 generator.

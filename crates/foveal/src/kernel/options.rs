@@ -107,24 +107,36 @@ pub fn add_constant<S: Simd>(simd: S, row: &mut [f32], value: f32) {
     pass!(simd, row, |at, x| simd.add(x, all), |n, y| y + value);
 }
 
-/// row ⟵ row − slope·|start + n|, for n = 0, 1, 2, …
+/// row ⟵ row − slope·|start + n|, for n = 0, 1, 2, … What is left of the last vector is rounded as the others are: how long a
+/// row is depends on the rows that it is computed with, and its bits must not.
 #[inline(always)]
 pub fn subtract_distance<S: Simd>(simd: S, row: &mut [f32], slope: f32, start: f32) {
     let mut counts = [0.0f32; 16];
     counts.iter_mut().enumerate().for_each(|(n, x)| *x = start + n as f32);
     // SAFETY: no vector has more than 16 lanes.
-    let first = unsafe { simd.load(counts.as_ptr()) };
-    let (zero, minus_slope) = (simd.splat(0.0), simd.splat(-slope));
-    pass!(
-        simd,
-        row,
-        |at, x| {
-            // Whole numbers below 2²⁴: exact.
-            let distance = simd.add(first, simd.splat(at as f32));
-            simd.fma(minus_slope, simd.max(distance, simd.sub(zero, distance)), x)
-        },
-        |n, y| y - slope * (start + n as f32).abs()
-    );
+    let line = unsafe { (simd.load(counts.as_ptr()), simd.splat(-slope)) };
+    let whole = row.len() - row.len() % S::LANES;
+    let (vectors, rest) = row.split_at_mut(whole);
+    for (n, vector) in vectors.chunks_exact_mut(S::LANES).enumerate() {
+        subtract_vector(simd, vector, line, n * S::LANES);
+    }
+    if !rest.is_empty() {
+        let mut last = [0.0; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        subtract_vector(simd, &mut last[..S::LANES], line, whole);
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+/// One vector of [`subtract_distance`], `at` keys further on than `first`.
+#[inline(always)]
+fn subtract_vector<S: Simd>(simd: S, vector: &mut [f32], (first, minus_slope): (S::V, S::V), at: usize) {
+    assert_eq!(vector.len(), S::LANES);
+    // Whole numbers below 2²⁴: exact.
+    let distance = simd.add(first, simd.splat(at as f32));
+    let distance = simd.max(distance, simd.sub(simd.splat(0.0), distance));
+    // SAFETY: there are LANES values.
+    unsafe { simd.store(vector.as_mut_ptr(), simd.fma(minus_slope, distance, simd.load(vector.as_ptr()))) };
 }
 
 /// row ⟵ row where `keep` is true, `value` elsewhere
@@ -152,7 +164,8 @@ pub fn hide_biased<S: Simd>(simd: S, row: &mut [f32], bias: &[f32], value: f32) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Isa, Kernel, dispatch};
+    use crate::kernel::{Kernel, dispatch};
+    use foveal_compute::Isa;
 
     struct Cap<'a>(&'a mut [f32]);
 
@@ -169,14 +182,14 @@ mod tests {
         for isa in Isa::available() {
             let xs = (-320_000..320_000).map(|n| n as f32 * 1e-4).collect::<Vec<_>>();
             let mut ys = xs.clone();
-            dispatch(isa, Cap(&mut ys));
+            dispatch(Isa::resolve(Some(isa)).unwrap(), Cap(&mut ys));
             for (x, y) in xs.iter().zip(&ys) {
                 let want = f64::from(*x).tanh();
                 let error = (f64::from(*y) - want).abs();
                 assert!(error <= 4e-7 * want.abs(), "{isa}: tanh({x}): error {error:e}");
             }
             let mut special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.0].repeat(4);
-            dispatch(isa, Cap(&mut special));
+            dispatch(Isa::resolve(Some(isa)).unwrap(), Cap(&mut special));
             assert_eq!(special[..2], [1.0, -1.0]);
             assert!(special[2].is_nan() && special[3] == 0.0);
         }

@@ -1,4 +1,4 @@
-//! Which parts of which tiles a block of rows has to compute: nothing that is hidden.
+//! Which spans of which tiles a block of rows has to compute: nothing that is hidden.
 //!
 //! ```text
 //! cut the block into groups of up to 12 rows, also where a sparse pattern changes from one row to the next
@@ -7,18 +7,20 @@
 //!   for each group: its runs within the tile, widened to whole panels, joined where they are less than a panel apart
 //! ```
 //!
-//! Tiles between the runs are never looked at: the time that a plan takes grows with the parts it finds.
+//! Tiles between the runs are never looked at: the time that a plan takes grows with the spans it finds.
 
 use std::ops::Range;
 
+use super::backward::KeyTile;
 use super::gemm::PANEL;
+use super::nonfinite::Stray;
 use super::rows::Block;
 use super::simd::Simd;
 use crate::scores::{Scores, View};
 
-/// The part of a tile that a group of rows sees: its keys, and whether all pairs are visible.
+/// What a group of rows sees of a tile: a range of its keys, and whether all pairs are visible.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct Span {
     /// The group: which rows of the block.
     pub rows: Range<usize>,
     /// The first key, a multiple of a panel's width from the tile's start.
@@ -33,8 +35,10 @@ pub struct Plan {
     groups: Vec<Group>,
     /// The runs of all groups, one group after the other.
     runs: Vec<Range<usize>>,
-    /// The parts of the present tile, group by group.
-    parts: Vec<Part>,
+    /// The spans of the present tile, group by group.
+    spans: Vec<Span>,
+    /// Room for the values of a tile that are not finite.
+    pub strays: Vec<Stray>,
 }
 
 /// A group of rows, and which of the runs are its own and still to come.
@@ -73,7 +77,7 @@ impl Plan {
     }
 
     /// Goes on to the next tile of `width` keys of a grid that starts at `base`, in which something is visible, and finds its
-    /// parts. Gives the keys from the first to the last of them.
+    /// spans. Gives the keys from the first to the last of them.
     #[inline(always)]
     pub fn next_tile<S: Simd>(
         &mut self,
@@ -95,10 +99,10 @@ impl Plan {
             }
             start -= (start - base) % width;
             let end = start + width;
-            self.parts.clear();
+            self.spans.clear();
             let (mut first_key, mut last_key) = (end, start);
             for group in &mut self.groups {
-                let own = self.parts.len();
+                let own = self.spans.len();
                 while !group.runs.is_empty() {
                     let run = &mut self.runs[group.runs.start];
                     if run.start >= end {
@@ -110,13 +114,13 @@ impl Plan {
                     } else {
                         group.runs.start += 1;
                     }
-                    match self.parts[own..].last_mut() {
+                    match self.spans[own..].last_mut() {
                         Some(last) if first < last.first + last.len.next_multiple_of(panel) + panel => {
                             last.len = stop - last.first;
                         }
                         _ => {
                             let rows = group.rows.clone();
-                            self.parts.push(Part { rows, first, len: stop - first, view: View::Partial });
+                            self.spans.push(Span { rows, first, len: stop - first, view: View::Partial });
                         }
                     }
                     if stop == end {
@@ -125,58 +129,58 @@ impl Plan {
                 }
                 // What dense masks hide.
                 let mut kept = own;
-                for n in own..self.parts.len() {
-                    let part = &mut self.parts[n];
-                    let keys = part.first..part.first + part.len;
-                    if block.heads.len() == 1 {
-                        part.view = scores.view(block.b, block.heads.start, &block.queries(&part.rows), &keys);
+                for n in own..self.spans.len() {
+                    let span = &mut self.spans[n];
+                    let keys = span.first..span.first + span.len;
+                    if block.heads.len() == 1 || scores.heads_see_alike() {
+                        span.view = scores.view(block.b, block.heads.start, &block.queries(&span.rows), &keys);
                     }
-                    if part.view != View::Hidden {
+                    if span.view != View::Hidden {
                         (first_key, last_key) = (first_key.min(keys.start), last_key.max(keys.end));
-                        self.parts.swap(kept, n);
+                        self.spans.swap(kept, n);
                         kept += 1;
                     }
                 }
-                self.parts.truncate(kept);
+                self.spans.truncate(kept);
             }
-            if !self.parts.is_empty() {
+            if !self.spans.is_empty() {
                 return Some(first_key..last_key);
             }
         }
     }
 
     /// Whether the block sees something of any of the tiles of `width` keys, dense masks aside. Undoes the plan.
-    pub fn sees_any(&mut self, scores: &Scores, block: &Block, tiles: &[usize], width: usize) -> bool {
+    pub fn sees_any(&mut self, scores: &Scores, block: &Block, tiles: &[KeyTile], width: usize) -> bool {
         self.groups.clear();
         self.runs.clear();
-        scores.runs(block.b, block.heads.start, &block.rows, &(0..scores.keys()), &mut self.runs);
-        tiles.iter().any(|tile| {
+        scores.runs(block.b, block.heads.start, &block.rows, &(0..scores.keys(block.b)), &mut self.runs);
+        tiles.iter().any(|KeyTile { index: tile, .. }| {
             let next = self.runs.partition_point(|run| run.end <= tile * width);
             self.runs.get(next).is_some_and(|run| run.start < (tile + 1) * width)
         })
     }
 
-    /// The rows from the first that has a part in the present tile to the last.
+    /// The rows from the first that sees something of the present tile to the last.
     #[inline(always)]
     pub fn rows(&self) -> Range<usize> {
-        match (self.parts.first(), self.parts.last()) {
+        match (self.spans.first(), self.spans.last()) {
             (Some(first), Some(last)) => first.rows.start..last.rows.end,
             _ => 0..0,
         }
     }
 
-    /// The parts of the present tile, group by group in order of their rows.
+    /// The spans of the present tile, group by group in order of their rows.
     #[inline(always)]
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
-    /// The rows of each group, and its parts of the present tile.
+    /// The rows of each group, and its spans of the present tile.
     #[inline(always)]
-    pub fn groups(&self) -> impl Iterator<Item = (&Range<usize>, &[Part])> {
-        let mut rest = &self.parts[..];
+    pub fn groups(&self) -> impl Iterator<Item = (&Range<usize>, &[Span])> {
+        let mut rest = &self.spans[..];
         self.groups.iter().map(move |group| {
-            let (own, others) = rest.split_at(rest.partition_point(|part| part.rows.start <= group.rows.start));
+            let (own, others) = rest.split_at(rest.partition_point(|span| span.rows.start <= group.rows.start));
             rest = others;
             (&group.rows, own)
         })
@@ -185,5 +189,5 @@ impl Plan {
 
 /// The heads of a group of rows of a block of several heads.
 fn heads_of(block: &Block, rows: &Range<usize>) -> Range<usize> {
-    block.at(rows.start).0..block.at(rows.end - 1).0 + 1
+    block.at(rows.start).1..block.at(rows.end - 1).1 + 1
 }

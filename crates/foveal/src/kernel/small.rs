@@ -13,119 +13,118 @@
 
 use std::ops::Range;
 
-use ndarray::ArrayView1;
+use foveal_compute::scratch::{LINE, Memory};
 
-use super::forward::ln;
+use super::backward::{Inputs, Targets};
+use super::forward::{End, Results};
 use super::gemm::{Left, Out, PANEL, Right, Store};
-use super::matrix::{Matrix, Rows, add};
+use super::nonfinite::Stray;
+use super::rows::dots;
 use super::simd::Simd;
+use super::softmax::Lse;
+use super::source::Source;
 use super::{Kernel, options, pack, softmax};
 use crate::scores::Scores;
-use crate::scratch::{LINE, Memory};
 
-/// One head of the forward pass. Says whether it was done: not if a NaN or ∞ is hidden, which would spread here.
+/// One head of the forward pass.
 pub struct Forward<'a> {
-    pub q: Matrix<'a>,
-    pub k: Matrix<'a>,
-    pub v: Matrix<'a>,
+    pub q: Source<'a>,
+    pub k: Source<'a>,
+    pub v: Source<'a>,
     pub scores: Scores<'a>,
     pub b: usize,
     pub h: usize,
     pub memory: &'a mut Memory,
-    pub out: Rows<'a>,
-    pub lse: Rows<'a>,
+    pub results: Results<'a>,
 }
 
 impl Kernel for Forward<'_> {
-    type Output = bool;
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> bool {
-        let Forward { q, k, v, scores, b, h, memory, out, lse } = self;
-        let (queries, keys, dim) = (q.rows(), k.rows(), q.cols());
-        if hides(&scores, b, queries) && !pack::rows_finite(v, 0..keys) {
-            return false;
-        }
-        let (width, wide) = (keys.next_multiple_of(S::LANES), v.cols().next_multiple_of(S::LANES));
-        let [q_rows, k_columns, v_rows, p, acc, state] = memory.cut([
+    fn run<S: Simd>(self, simd: S) {
+        let Forward { q, k, v, scores, b, h, memory, results } = self;
+        let (queries, keys, dim, value_dim) = (q.rows(), k.rows(), q.cols(), v.cols());
+        let (width, wide) = (keys.next_multiple_of(S::LANES), value_dim.next_multiple_of(S::LANES));
+        let [q_rows, k_columns, v_rows, p, acc] = memory.cut([
             Copied::room::<S>(q),
             keys.next_multiple_of(PANEL * S::LANES) * dim,
             Copied::room::<S>(v),
             queries * width,
             queries * wide,
-            2 * queries,
         ]);
-        let (q, v_copy) = (Copied::new(simd, q, scores.scale, q_rows), Copied::new(simd, v, 1.0, v_rows));
-        let k = pack::columns(simd, k, 0..keys, 1.0, k_columns);
-        let (max, sum) = state.split_at_mut(queries);
+        let (q, mut v) = (Copied::new(simd, q, 1.0, q_rows), Copied::new(simd, v, 1.0, v_rows));
+        let strays = if hides(&scores, b, queries) { v.take_out() } else { Vec::new() };
+        let k = k.columns(simd, 0..keys, scores.key_scale, k_columns);
+        let unit = scores.unit();
+        let mut sums = [0.0; TOKENS];
+        let mut max = [0.0; TOKENS];
         for rows in groups::<S>(queries) {
             let (n, end) = (rows.len(), scores.interval(b, rows.end - 1).end);
             let (p, acc) = (&mut p[rows.start * width..], &mut acc[rows.start * wide..]);
             let vectors = end.div_ceil(S::LANES);
-            simd.gemm((n, vectors, dim), q.left(rows.start), k, Out { data: p, row: width }, Store::Set);
+            dots(simd, (n, vectors, dim), q.left(rows.start), k, Out { data: p, row: width });
             for (i, row) in rows.clone().zip(p.chunks_exact_mut(width)) {
                 let row = &mut row[..vectors * S::LANES];
                 options::hide_outside(simd, row, scores.interval(b, i), f32::NEG_INFINITY);
                 max[i] = softmax::largest(simd, row);
-                let mut sums = [0.0; LINE];
-                softmax::exp(simd, row, max[i], &mut sums[..S::LANES]);
-                sum[i] = softmax::total(simd, &sums[..S::LANES]);
-                if let Some(dropout) = scores.dropout(b, h, i) {
-                    dropout.apply(0, &mut row[..end]);
+                let mut sum = [0.0; LINE];
+                softmax::exp(simd, row, max[i], &mut sum[..S::LANES], unit);
+                sums[i] = softmax::total(simd, &sum[..S::LANES]);
+                scores.drop_weights((b, h, i), 0, &mut row[..end]);
+            }
+            let (weights, values) = (Left { data: p, row: width, step: 1 }, v.right::<S>(0));
+            simd.gemm((n, wide / S::LANES, end), weights, values, Out { data: acc, row: wide }, Store::Set);
+            for stray in &strays {
+                for i in rows.clone().filter(|i| scores.interval(b, *i).contains(&stray.row)) {
+                    let weight = p[(i - rows.start) * width + stray.row];
+                    acc[(i - rows.start) * wide + stray.column] += weight * stray.value;
                 }
             }
-            let (weights, values) = (Left { data: p, row: width, step: 1 }, v_copy.right::<S>(0));
-            simd.gemm((n, wide / S::LANES, end), weights, values, Out { data: acc, row: wide }, Store::Set);
-            for (i, row) in rows.zip(acc.chunks_exact_mut(wide.max(1))) {
-                softmax::multiply(simd, row, if sum[i] == 0.0 { 0.0 } else { 1.0 / sum[i] });
+            for i in rows.clone() {
+                let row = &mut acc[(i - rows.start) * wide..][..wide];
+                let (at, ended) = (scores.query_row((b, h, i)), End::new(max[i], sums[i], scores.sink(h), unit));
+                softmax::multiply(simd, row, ended.factor);
                 // SAFETY: each head belongs to one task.
-                unsafe { out.write((b, h, i), 0, &row[..v.cols()]) };
+                unsafe {
+                    results.out.write(at, &row[..value_dim]);
+                    results.lse.update(at, 0, &[ended.lse], |_, lse| lse);
+                }
             }
         }
-        max.iter_mut()
-            .zip(&*sum)
-            .for_each(|(max, sum)| *max = if *sum == 0.0 { f32::NEG_INFINITY } else { *max + ln(*sum) });
-        // SAFETY: as above.
-        (0..queries).for_each(|i| unsafe { lse.write((b, h, i), 0, &max[i..=i]) });
-        true
     }
 }
 
-/// One head of the backward pass. Says whether it was done, as [`Forward`] does.
-pub struct Backward<'a> {
-    pub q: Matrix<'a>,
-    pub k: Matrix<'a>,
-    pub v: Matrix<'a>,
-    pub dout: Matrix<'a>,
-    pub out: Matrix<'a>,
-    pub lse: ArrayView1<'a, f32>,
-    pub scores: Scores<'a>,
+/// Tokens of a short sequence at most.
+pub const TOKENS: usize = 64;
+
+/// One head of the backward pass.
+pub struct Backward<'a, 't> {
+    pub inputs: Inputs<'a>,
+    pub targets: Targets<'t>,
     pub b: usize,
     pub h: usize,
-    /// The key head.
-    pub kv: usize,
-    /// Whether it is the first that shares the key head: then the old content of dK and dV does not matter.
+    /// Whether it is the first that shares the key head, and the old content of dK and dV does not matter.
     pub first: bool,
-    pub memory: &'a mut Memory,
-    pub dq: Rows<'a>,
-    pub dk: Rows<'a>,
-    pub dv: Rows<'a>,
+    pub memory: &'t mut Memory,
 }
 
-impl Kernel for Backward<'_> {
-    type Output = bool;
+impl Kernel for Backward<'_, '_> {
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> bool {
-        let Backward { q, k, v, dout, out, lse, scores, b, h, kv, first, memory, dq, dk, dv } = self;
+    fn run<S: Simd>(self, simd: S) {
+        let Backward { inputs, targets, b, h, first, memory } = self;
+        let (scores, kv) = (inputs.scores, h / inputs.group);
+        let (q, dout) = (scores.query_head(&inputs.q, b, h), scores.query_head(&inputs.dout, b, h));
+        let (k, v) = (scores.key_head(&inputs.k, b, kv), scores.key_head(&inputs.v, b, kv));
         let (queries, keys, dim, value_dim) = (q.rows(), k.rows(), q.cols(), v.cols());
         let [width, wide_k, wide_v] = [keys, dim, value_dim].map(|n| n.next_multiple_of(S::LANES));
         let columns = keys.next_multiple_of(PANEL * S::LANES);
-        let [q_rows, k_rows, dout_rows, delta, k_columns, v_columns, p, ds, of_q, of_k, of_v] = memory.cut([
+        let [q_rows, k_rows, dout_rows, k_columns, v_columns, p, ds, of_q, of_k, of_v] = memory.cut([
             Copied::room::<S>(q),
             Copied::room::<S>(k),
             Copied::room::<S>(dout),
-            queries,
             columns * dim,
             columns * value_dim,
             queries * width,
@@ -134,85 +133,93 @@ impl Kernel for Backward<'_> {
             keys * wide_k,
             keys * wide_v,
         ]);
-        // Scaled once, they serve the scores as well as the gradients.
-        let q_copy = Copied::new(simd, q, scores.scale, q_rows);
-        let k_copy = Copied::new(simd, k, scores.scale, k_rows);
-        let dout_copy = Copied::new(simd, dout, 1.0, dout_rows);
-        for (i, delta) in delta.iter_mut().enumerate() {
-            *delta = match out.row(i) {
-                Some(out) => softmax::dot(simd, &dout_copy.row(i)[..value_dim], out),
-                None => (0..value_dim).map(|j| dout.get(i, j) * out.get(i, j)).sum(),
-            };
-        }
-        if hides(&scores, b, queries) {
-            let inputs = [q_copy.data, k_copy.data, dout_copy.data, &*delta];
-            let finite = inputs.iter().all(|values| pack::all_finite(values)) && pack::rows_finite(v, 0..keys);
-            if !finite || !lse.iter().all(|lse| *lse < f32::INFINITY) {
-                return false;
-            }
-        }
-        let k_columns = pack::columns(simd, k, 0..keys, 1.0, k_columns);
-        let v_columns = pack::columns(simd, v, 0..keys, 1.0, v_columns);
+        let mut q_copy = Copied::new(simd, q, 1.0, q_rows);
+        let mut k_copy = Copied::new(simd, k, 1.0, k_rows);
+        let mut dout_copy = Copied::new(simd, dout, 1.0, dout_rows);
+        let row = |i: usize| scores.query_row((b, h, i));
+        let lse = |i: usize| inputs.lse[row(i)];
+        let sound = !hides(&scores, b, queries)
+            || [&q_copy, &k_copy, &dout_copy].iter().all(|copied| pack::all_finite(copied.data))
+                && v.is_finite(0..keys)
+                && (0..queries).all(|i| lse(i) < f64::INFINITY && inputs.delta[row(i)].is_finite());
+        let of_k_strays = if sound { Vec::new() } else { k_copy.take_out() };
+        let k_columns = k.columns(simd, 0..keys, scores.key_scale, k_columns);
+        let unit = scores.unit();
+        let v_columns = v.columns(simd, 0..keys, 1.0, v_columns);
         for rows in groups::<S>(queries) {
             let (n, end) = (rows.len(), scores.interval(b, rows.end - 1).end);
             let (p, ds) = (&mut p[rows.start * width..], &mut ds[rows.start * width..]);
             let vectors = end.div_ceil(S::LANES);
             let to_p = Out { data: p, row: width };
-            simd.gemm((n, vectors, dim), q_copy.left(rows.start), k_columns, to_p, Store::Set);
+            dots(simd, (n, vectors, dim), q_copy.left(rows.start), k_columns, to_p);
             let to_ds = Out { data: ds, row: width };
-            simd.gemm((n, vectors, value_dim), dout_copy.left(rows.start), v_columns, to_ds, Store::Set);
+            dots(simd, (n, vectors, value_dim), dout_copy.left(rows.start), v_columns, to_ds);
             for ((i, p), ds) in rows.clone().zip(p.chunks_exact_mut(width)).zip(ds.chunks_exact_mut(width)) {
                 let (p, p_rest) = p.split_at_mut(vectors * S::LANES);
                 let (ds, ds_rest) = ds.split_at_mut(vectors * S::LANES);
-                options::hide_outside(simd, p, scores.interval(b, i), f32::NEG_INFINITY);
-                match scores.dropout(b, h, i) {
-                    None => softmax::exp_and_gradient(simd, p, ds, lse[i], delta[i]),
-                    Some(dropout) => {
-                        dropout.apply(0, &mut ds[..end]);
-                        softmax::exp_and_gradient(simd, p, ds, lse[i], delta[i]);
-                        dropout.apply(0, &mut p[..end]);
-                    }
+                let (seen, lse, delta) = (scores.interval(b, i), Lse::new(lse(i), unit), inputs.delta[row(i)]);
+                options::hide_outside(simd, p, seen.clone(), f32::NEG_INFINITY);
+                scores.drop_weights((b, h, i), 0, &mut ds[..end]);
+                softmax::exp_and_gradient(simd, p, ds, lse, delta);
+                if !sound {
+                    // 0·NaN is NaN.
+                    options::hide_outside(simd, p, seen.clone(), 0.0);
+                    options::hide_outside(simd, ds, seen, 0.0);
                 }
+                scores.drop_weights((b, h, i), 0, &mut p[..end]);
                 p_rest.fill(0.0);
                 ds_rest.fill(0.0);
             }
-            let (ds, to_q) = (Left { data: ds, row: width, step: 1 }, &mut of_q[rows.start * wide_k..]);
-            let to_q = Out { data: to_q, row: wide_k };
-            simd.gemm((n, wide_k / S::LANES, end), ds, k_copy.right::<S>(0), to_q, Store::Set);
+            let to_q = Out { data: &mut of_q[rows.start * wide_k..], row: wide_k };
+            let left = Left { data: ds, row: width, step: 1 };
+            simd.gemm((n, wide_k / S::LANES, end), left, k_copy.right::<S>(0), to_q, Store::Set);
+            for stray in &of_k_strays {
+                for i in rows.clone().filter(|i| scores.interval(b, *i).contains(&stray.row)) {
+                    let ds = ds[(i - rows.start) * width + stray.row];
+                    of_q[i * wide_k + stray.column] += ds * stray.value;
+                }
+            }
         }
-        for group in groups::<S>(keys) {
-            let rows = scores.seeing(b, &(0..queries), &(0..keys), &group);
-            for (weights, right, to, wide) in [(&*p, dout_copy, &mut *of_v, wide_v), (&*ds, q_copy, &mut *of_k, wide_k)]
-            {
+        let of_q_strays = if sound { Vec::new() } else { q_copy.take_out() };
+        let of_dout_strays = if sound { Vec::new() } else { dout_copy.take_out() };
+        for (weights, right, to, strays) in
+            [(&*p, &dout_copy, &mut *of_v, of_dout_strays), (&*ds, &q_copy, &mut *of_k, of_q_strays)]
+        {
+            let wide = right.width;
+            for group in groups::<S>(keys) {
+                let rows = scores.seeing(b, &(0..queries), &(0..keys), &group);
                 let from = (rows.start * width + group.start).min(weights.len());
                 let left = Left { data: &weights[from..], row: 1, step: width };
                 let to = Out { data: &mut to[group.start * wide..], row: wide };
                 let size = (group.len(), wide / S::LANES, rows.len());
                 simd.gemm(size, left, right.right::<S>(rows.start), to, Store::Set);
             }
-        }
-        // SAFETY: each key head, with all heads that share it, belongs to one task.
-        unsafe {
-            (0..queries).for_each(|i| dq.write((b, h, i), 0, &of_q[i * wide_k..][..dim]));
-            for j in 0..keys {
-                let (of_k, of_v) = (&of_k[j * wide_k..][..dim], &of_v[j * wide_v..][..value_dim]);
-                if first {
-                    dk.write((b, kv, j), 0, of_k);
-                    dv.write((b, kv, j), 0, of_v);
-                } else {
-                    dk.update((b, kv, j), 0, of_k, add);
-                    dv.update((b, kv, j), 0, of_v, add);
+            for stray in &strays {
+                for j in scores.interval(b, stray.row) {
+                    to[j * wide + stray.column] += weights[stray.row * width + j] * stray.value;
                 }
             }
         }
-        true
+        softmax::multiply(simd, of_k, scores.scale);
+        softmax::multiply(simd, of_q, scores.scale);
+        let (dq, dk, dv) = (targets.dq, targets.dk, targets.dv);
+        // SAFETY: each key head, with all heads that share it, belongs to one task.
+        unsafe {
+            (0..queries).for_each(|i| dq.put(row(i), &of_q[i * wide_k..][..dim], targets.adds));
+            for j in 0..keys {
+                let at = scores.key_row((b, kv, j));
+                let adds = targets.adds || !first;
+                dk.put(at, &of_k[j * wide_k..][..dim], adds);
+                dv.put(at, &of_v[j * wide_v..][..value_dim], adds);
+            }
+        }
     }
 }
 
 /// Whether some row does not see some key. Both ends of what a row sees grow with the row.
 #[inline(always)]
 fn hides(scores: &Scores, b: usize, queries: usize) -> bool {
-    scores.interval(b, 0).end < scores.keys() || scores.interval(b, queries - 1).start > 0
+    scores.interval(b, 0).end < scores.keys(b) || scores.interval(b, queries - 1).start > 0
 }
 
 /// Groups of the same size, rather than whole ones and a small rest.
@@ -223,45 +230,50 @@ fn groups<S: Simd>(n: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The rows of a matrix next to each other, filled up with zeros to whole vectors.
-#[derive(Clone, Copy)]
 struct Copied<'a> {
-    data: &'a [f32],
+    data: &'a mut [f32],
     width: usize,
+    columns: usize,
 }
 
 impl<'a> Copied<'a> {
-    fn room<S: Simd>(m: Matrix) -> usize {
+    fn room<S: Simd>(m: Source) -> usize {
         m.rows() * m.cols().next_multiple_of(S::LANES)
     }
 
     #[inline(always)]
-    fn new<S: Simd>(simd: S, m: Matrix, scale: f32, dst: &'a mut [f32]) -> Self {
+    fn new<S: Simd>(simd: S, m: Source, scale: f32, data: &'a mut [f32]) -> Self {
         let width = m.cols().next_multiple_of(S::LANES);
-        for (i, dst) in dst.chunks_exact_mut(width.max(1)).enumerate() {
-            let (values, rest) = dst.split_at_mut(m.cols());
-            match m.row(i) {
-                Some(row) => pack::scaled(simd, row, scale, values),
-                None => values.iter_mut().enumerate().for_each(|(j, x)| *x = scale * m.get(i, j)),
-            }
-            rest.fill(0.0);
+        for (i, dst) in data.chunks_exact_mut(width.max(1)).enumerate() {
+            m.copy_row(simd, i, scale, dst);
         }
-        Copied { data: dst, width }
+        Copied { data, width, columns: m.cols() }
     }
 
-    #[inline(always)]
-    fn row(&self, i: usize) -> &'a [f32] {
-        &self.data[i * self.width..(i + 1) * self.width]
+    /// Takes out what is not finite; see [`super::nonfinite`].
+    fn take_out(&mut self) -> Vec<Stray> {
+        let mut strays = Vec::new();
+        if pack::all_finite(self.data) {
+            return strays;
+        }
+        for (row, values) in self.data.chunks_exact_mut(self.width.max(1)).enumerate() {
+            for (column, value) in values[..self.columns].iter_mut().enumerate().filter(|(_, x)| !x.is_finite()) {
+                strays.push(Stray { row, column, value: *value });
+                *value = 0.0;
+            }
+        }
+        strays
     }
 
     /// As a left operand, from a row on.
     #[inline(always)]
-    fn left(&self, first: usize) -> Left<'a> {
+    fn left(&self, first: usize) -> Left<'_> {
         Left { data: &self.data[first * self.width..], row: self.width, step: 1 }
     }
 
     /// As a right operand, from a row on.
     #[inline(always)]
-    fn right<S: Simd>(&self, first: usize) -> Right<'a> {
+    fn right<S: Simd>(&self, first: usize) -> Right<'_> {
         Right { data: &self.data[first * self.width..], panel: PANEL * S::LANES, step: self.width }
     }
 }

@@ -6,8 +6,6 @@
 //! visible key of a row a weight of exactly 1. Folding the multiplication by log₂e into it would save one instruction in
 //! fourteen and lose that.
 
-use std::f32::consts::LOG2_E;
-
 use super::simd::Simd;
 
 /// The largest value.
@@ -28,10 +26,37 @@ pub fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
     simd.largest(simd.max(simd.max(max[0], max[1]), simd.max(max[2], max[3])))
 }
 
+/// What scores are counted in: a score is so many times what is stored of it.
+///
+/// Keys are multiplied with a power of two, which is exact, and not with the whole scale, which would round each of their values.
+/// What is left of the scale, from 1 to 2, is the unit: it goes into the exponent, at no cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    size: f32,
+    /// log₂e of these.
+    exponent: f32,
+    /// What rounding has left of that.
+    tail: f32,
+}
+
+impl Unit {
+    pub fn new(size: f32) -> Unit {
+        let exact = f64::from(size) * std::f64::consts::LOG2_E;
+        let exponent = exact as f32;
+        Unit { size, exponent, tail: (exact - f64::from(exponent)) as f32 }
+    }
+
+    /// A score as it is.
+    #[inline(always)]
+    pub fn score(self, stored: f32) -> f64 {
+        f64::from(self.size) * f64::from(stored)
+    }
+}
+
 /// row ⟵ row·exp(log)
 #[inline(always)]
-pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32) {
-    multiply_by(simd, row, simd.exp2(simd.splat(log * LOG2_E)));
+pub fn scale<S: Simd>(simd: S, row: &mut [f32], log: f32, unit: Unit) {
+    multiply_by(simd, row, simd.exp2(simd.splat(log * unit.exponent)));
 }
 
 /// row ⟵ row·factor
@@ -50,9 +75,9 @@ fn multiply_by<S: Simd>(simd: S, row: &mut [f32], factor: S::V) {
 
 /// row ⟵ exp(row − m), added lane by lane to the one vector `sum`.
 #[inline(always)]
-pub fn exp<S: Simd>(simd: S, row: &mut [f32], m: f32, sum: &mut [f32]) {
+pub fn exp<S: Simd>(simd: S, row: &mut [f32], m: f32, sum: &mut [f32], unit: Unit) {
     assert_eq!(sum.len(), S::LANES);
-    let m = finite(simd, m);
+    let m = (finite(simd, m), simd.splat(unit.exponent));
     // Two sums: one alone would wait for each addition.
     // SAFETY: `sum` has LANES values.
     let mut sums = [unsafe { simd.load(sum.as_ptr()) }, simd.splat(0.0)];
@@ -70,12 +95,68 @@ pub fn exp<S: Simd>(simd: S, row: &mut [f32], m: f32, sum: &mut [f32]) {
     unsafe { simd.store(sum.as_mut_ptr(), simd.add(sums[0], sums[1])) };
 }
 
-/// row ⟵ exp(row − lse)
+/// The log-sum-exp of a row as two f32: what rounding it to the first left over is the second. So s − lse keeps its digits where
+/// both are large: where scores reach 1,000, the first alone is off by 3e-5.
+#[derive(Clone, Copy, Debug)]
+pub struct Lse {
+    high: f32,
+    low: f32,
+    unit: Unit,
+}
+
+impl Lse {
+    /// −∞ (nothing visible) counts as 0, so that exp(−∞ − it) is still 0.
+    #[inline(always)]
+    pub fn new(lse: f64, unit: Unit) -> Lse {
+        if lse == f64::NEG_INFINITY {
+            return Lse { high: 0.0, low: 0.0, unit };
+        }
+        let lse = lse / f64::from(unit.size);
+        // Not −∞, however low: −∞ − (−∞) would be NaN, and what is hidden has weight 0 whatever the lse is. (NaN stays.)
+        let high = if lse < f64::from(f32::MIN) { f32::MIN } else { lse as f32 };
+        let low = (lse - f64::from(high)) as f32;
+        // Beyond what f32 can hold, the difference means nothing.
+        Lse { high, low: if low.is_finite() { low } else { 0.0 }, unit }
+    }
+}
+
+impl Lse {
+    #[inline(always)]
+    fn splat<S: Simd>(self, simd: S) -> [S::V; 4] {
+        [self.high, self.low, self.unit.exponent, self.unit.tail].map(|x| simd.splat(x))
+    }
+}
+
+/// row ⟵ exp(row − lse), at most 1
 #[inline(always)]
-pub fn weights<S: Simd>(simd: S, row: &mut [f32], lse: f32) {
-    let lse = finite(simd, lse);
+pub fn weights<S: Simd>(simd: S, row: &mut [f32], lse: Lse) {
+    let lse = lse.splat(simd);
     for vector in row.chunks_exact_mut(S::LANES) {
-        exp_vector(simd, vector, lse);
+        weigh_vector(simd, vector, lse);
+    }
+}
+
+/// One vector of exp(· − lse). Rounding may take a difference above 0, and an lse that is not the row's own may take it anywhere:
+/// no weight is above 1.
+///
+/// exp x is 2^(x·log₂e), and what rounding takes off that product, up to 2⁻²⁴ of x, is multiplied in afterwards: gradients are sums in
+/// which weights cancel.
+#[inline(always)]
+fn weigh_vector<S: Simd>(simd: S, vector: &mut [f32], [high, low, exponent, tail]: [S::V; 4]) -> S::V {
+    /// Below it weights are 0. Finite, so that what is hidden, at −∞, has no residue of NaN.
+    const LEAST: f32 = -1000.0;
+    assert_eq!(vector.len(), S::LANES);
+    // SAFETY: there are LANES values.
+    unsafe {
+        let x = simd.sub(simd.sub(simd.load(vector.as_ptr()), high), low);
+        // `min` and `max` give their second operand for NaN, which so stays NaN.
+        let x = simd.min(simd.splat(0.0), simd.max(simd.splat(LEAST), x));
+        let power = simd.mul(x, exponent);
+        let residue = simd.fma(x, tail, simd.residue(x, exponent, power));
+        let y = simd.exp2(power);
+        let y = simd.fma(y, simd.mul(residue, simd.splat(std::f32::consts::LN_2)), y);
+        simd.store(vector.as_mut_ptr(), y);
+        y
     }
 }
 
@@ -87,7 +168,7 @@ pub fn total<S: Simd>(simd: S, vector: &[f32]) -> f32 {
     simd.sum(unsafe { simd.load(vector.as_ptr()) })
 }
 
-/// A maximum or log-sum-exp of −∞ (nothing visible) counts as 0, so that exp(−∞ − it) is still 0.
+/// A maximum of −∞ (nothing visible) counts as 0, so that exp(−∞ − it) is still 0.
 #[inline(always)]
 fn finite<S: Simd>(simd: S, m: f32) -> S::V {
     simd.splat(if m == f32::NEG_INFINITY { 0.0 } else { m })
@@ -95,11 +176,11 @@ fn finite<S: Simd>(simd: S, m: f32) -> S::V {
 
 /// One vector of exp(· − m).
 #[inline(always)]
-fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], m: S::V) -> S::V {
+fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], (m, exponent): (S::V, S::V)) -> S::V {
     assert_eq!(vector.len(), S::LANES);
     // SAFETY: there are LANES values.
     unsafe {
-        let y = simd.exp2(simd.mul(simd.sub(simd.load(vector.as_ptr()), m), simd.splat(LOG2_E)));
+        let y = simd.exp2(simd.mul(simd.sub(simd.load(vector.as_ptr()), m), exponent));
         simd.store(vector.as_mut_ptr(), y);
         y
     }
@@ -107,40 +188,12 @@ fn exp_vector<S: Simd>(simd: S, vector: &mut [f32], m: S::V) -> S::V {
 
 /// p ⟵ exp(p − lse) and ds ⟵ p∘(ds − delta)
 #[inline(always)]
-pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: f32, delta: f32) {
-    let (lse, delta) = (finite(simd, lse), simd.splat(delta));
+pub fn exp_and_gradient<S: Simd>(simd: S, p: &mut [f32], ds: &mut [f32], lse: Lse, delta: f32) {
+    let (lse, delta) = (lse.splat(simd), simd.splat(delta));
     for at in (0..p.len()).step_by(S::LANES) {
-        let weight = exp_vector(simd, &mut p[at..at + S::LANES], lse);
+        let weight = weigh_vector(simd, &mut p[at..at + S::LANES], lse);
         let ds = &mut ds[at..at + S::LANES];
         // SAFETY: there are LANES values.
         unsafe { simd.store(ds.as_mut_ptr(), simd.mul(weight, simd.sub(simd.load(ds.as_ptr()), delta))) };
     }
-}
-
-/// a·b, for vectors of equal length.
-#[inline(always)]
-pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    let mut sum = [simd.splat(0.0); 4];
-    let mut at = 0;
-    while at + 4 * S::LANES <= a.len() {
-        for v in 0..4 {
-            sum[v] = dot_vector(simd, &a[at + v * S::LANES..], &b[at + v * S::LANES..], sum[v]);
-        }
-        at += 4 * S::LANES;
-    }
-    while at + S::LANES <= a.len() {
-        sum[0] = dot_vector(simd, &a[at..], &b[at..], sum[0]);
-        at += S::LANES;
-    }
-    let tail = a[at..].iter().zip(&b[at..]).map(|(x, y)| x * y).sum::<f32>();
-    simd.sum(simd.add(simd.add(sum[0], sum[1]), simd.add(sum[2], sum[3]))) + tail
-}
-
-/// One vector of [`dot`].
-#[inline(always)]
-fn dot_vector<S: Simd>(simd: S, a: &[f32], b: &[f32], sum: S::V) -> S::V {
-    assert!(a.len() >= S::LANES && b.len() >= S::LANES);
-    // SAFETY: both have LANES values.
-    unsafe { simd.fma(simd.load(a.as_ptr()), simd.load(b.as_ptr()), sum) }
 }

@@ -2,16 +2,20 @@
 
 use std::ops::Range;
 
-use ndarray::{ArrayView3, ArrayView4};
+use foveal_compute::scratch::LINE;
+use ndarray::ArrayView3;
 
-use super::gemm::{Left, MAX_ROWS, Out};
-use super::matrix::{Matrix, Rows, add};
-use super::rows::{self, Block, KEYS, STRIDE};
+use super::gemm::{MAX_ROWS, Out};
+use super::matrix::{Rows, add};
+use super::rows::{self, Block, KEYS, STRIDE, TileKeys};
 use super::simd::Simd;
-use super::{Kernel, pack, softmax};
+use super::softmax::Lse;
+use super::source::Source;
+use super::{Kernel, softmax};
 use crate::Pool;
-use crate::scores::{Scores, View};
-use crate::scratch::{LINE, Slot};
+use crate::scores::Scores;
+use crate::scratch::Slot;
+use crate::tensor::Tensor;
 
 /// Takes the weights of a rectangle, tile by tile. What a mask hides whole never comes, and counts as 0.
 pub trait Sink {
@@ -25,9 +29,9 @@ pub trait Sink {
 
 /// The rectangle `block` × `cols` of one head.
 pub struct Weights<'a, K> {
-    pub q: &'a ArrayView4<'a, f32>,
-    pub k: Matrix<'a>,
-    pub lse: &'a ArrayView3<'a, f32>,
+    pub q: Tensor<'a>,
+    pub k: Source<'a>,
+    pub lse: &'a ArrayView3<'a, f64>,
     pub scores: Scores<'a>,
     pub block: Block,
     pub cols: Range<usize>,
@@ -35,8 +39,8 @@ pub struct Weights<'a, K> {
     pub sink: K,
 }
 
-/// The parts of the scratch for blocks of `n` rows; the sink's lines are at most one a row.
-pub fn parts(scores: &Scores, n: usize, dim: usize) -> [usize; 6] {
+/// The lengths of the parts of the scratch for blocks of `n` rows; the sink's lines are at most one a row.
+pub fn memory(scores: &Scores, n: usize, dim: usize) -> [usize; 6] {
     let table = scores.shaw_distances().next_multiple_of(2 * LINE) * dim;
     [n * dim, KEYS * dim, MAX_ROWS * STRIDE, n * rows::shaw_width(scores), table, n * KEYS]
 }
@@ -48,31 +52,32 @@ impl<K: Sink> Kernel for Weights<'_, K> {
     fn run<S: Simd>(self, simd: S) {
         let Weights { q, k, lse, scores, block, cols, slot, mut sink } = self;
         let (n, dim) = (block.len(), k.cols());
-        let Slot { memory, plan } = slot;
-        let [q_copy, k_packed, s, relative, table, lines] = memory.cut(parts(&scores, n, dim));
-        let q = rows::gather(q, &block, q_copy);
-        rows::relative(simd, &scores, &block, q, table, relative);
+        let Slot { memory: slot_memory, plan } = slot;
+        let [q_copy, k_packed, s, relative, table, lines] = slot_memory.cut(memory(&scores, n, dim));
+        let (scale, rest) = rows::query_scale(&scores, &k);
+        let q = rows::gather(simd, &q, (&scores, &block), scale, q_copy);
+        rows::relative(simd, (&scores, &block), (q, rest), table, relative);
         let lines = &mut lines[..sink.lines() * KEYS];
         lines.fill(0.0);
 
         plan.make(&scores, &block, S::ROWS, &cols);
         while let Some(tile) = plan.next_tile::<S>(&scores, &block, cols.start, KEYS) {
-            let keys = pack::columns(simd, k, tile.clone(), scores.scale, k_packed);
-            for part in plan.parts() {
-                let group = part.rows.clone();
-                let left = Left { data: &q[group.start * dim..], row: dim, step: 1 };
-                rows::products(simd, left, group.len(), keys, tile.start, part, Out { data: s, row: STRIDE });
-                for r in group.clone() {
-                    let (h, i) = block.at(r);
-                    let row = &mut s[(r - group.start) * STRIDE..][..part.len.next_multiple_of(S::LANES)];
-                    rows::finish(simd, &scores, &block, r, part, rows::relative_row(&scores, relative, r), row, None);
-                    let lse = lse[[block.b, h, i]];
-                    softmax::weights(simd, row, lse);
-                    if part.view == View::Partial && lse.is_nan() {
+            let keys = TileKeys::new(simd, &scores, k, &tile, k_packed);
+            for span in plan.spans() {
+                let r0 = span.rows.start;
+                keys.multiply(simd, &q[r0 * dim..], dim, span, Out { data: s, row: STRIDE });
+                for r in span.rows.clone() {
+                    let at = block.at(r);
+                    let row = &mut s[(r - r0) * STRIDE..][..span.len.next_multiple_of(S::LANES)];
+                    let relative = rows::relative_row(&scores, relative, r);
+                    rows::finish(simd, &scores, at, (span, relative), row, None);
+                    let lse = lse[scores.query_row(at)];
+                    softmax::weights(simd, row, Lse::new(lse, scores.unit()));
+                    if lse.is_nan() {
                         // Of a row that is NaN, what it does not see is 0 all the same.
-                        scores.hide(simd, (block.b, h, i), part, row, 0.0);
+                        scores.hide(simd, at, span, row, 0.0);
                     }
-                    sink.row(i, tile.start, part.first, &row[..part.len], lines);
+                    sink.row(at.2, tile.start, span.first, &row[..span.len], lines);
                 }
             }
             sink.end(tile, lines);
@@ -84,8 +89,8 @@ impl<K: Sink> Kernel for Weights<'_, K> {
 pub struct Copy<'a> {
     pub out: Rows<'a>,
     pub at: (usize, usize),
-    /// The query and key of the array's first element.
-    pub first: (usize, usize),
+    /// The query and key of the array's first element. (Packed sequences lie further on: then the query is negative.)
+    pub first: (isize, usize),
 }
 
 impl Sink for Copy<'_> {
@@ -96,7 +101,9 @@ impl Sink for Copy<'_> {
     #[inline(always)]
     fn row(&mut self, i: usize, _: usize, first: usize, weights: &[f32], _: &mut [f32]) {
         // SAFETY: each row of the rectangle belongs to one block, and each block to one task.
-        unsafe { self.out.write((self.at.0, self.at.1, i - self.first.0), first - self.first.1, weights) };
+        unsafe {
+            self.out.write((self.at.0, self.at.1, (i as isize - self.first.0) as usize), first - self.first.1, weights);
+        };
     }
 
     #[inline(always)]

@@ -11,17 +11,25 @@
 //! error falls as 1/√m. Vectors that are orthogonal to each other, D at a time, give a smaller error than independent ones.
 //! $\partial \phi_f / \partial x = \phi_f (w_f - x)$.
 //!
-//! The exponents are large, so φ̂ = φ·e^(−shift) is what is computed: with a shift of its own for each query, where it
-//! cancels in the quotient, and one for all keys.
+//! Both are computed by their logarithms, see `linear/levels.rs`: the exponents of FAVOR+ are large, and eˣ of ELU + 1 small.
+//! Gradients pass through the logarithms as well: with dℓ = φ·dφ,
+//!
+//! $$ dx = \frac{d\ell}{\max(x, 0) + 1} \quad \text{(ELU + 1)}, \qquad
+//!    dx = \sum_f d\ell_f (w_f - x) \quad \text{(FAVOR+)} $$
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip};
 
+use super::levels::Logs;
 use crate::dropout::mix64;
-use crate::kernel::features::{EluPlusOne, ExpRows};
-use crate::kernel::{Isa, dispatch};
-use crate::shape::expect;
-use crate::threads::Threads;
-use crate::{Error, matmul};
+use crate::kernel::features::{Bounds, EluPlusOne, Form, Normalise};
+use foveal_compute::Supported;
+
+use crate::kernel::dispatch;
+use crate::shape::{expect_axes, room};
+use foveal_compute::Threads;
+use foveal_compute::matmul;
+
+use crate::Error;
 
 /// Which features take the place of exp(q·k).
 #[derive(Clone, Debug, Default)]
@@ -38,7 +46,7 @@ impl FeatureMap {
     /// [`Favor::new`] as a feature map.
     ///
     /// # Errors
-    /// If there are no features or no dimensions.
+    /// As [`Favor::new`].
     pub fn favor(dim: usize, features: usize, seed: u64) -> Result<Self, Error> {
         Ok(FeatureMap::Favor(Favor::new(dim, features, seed)?))
     }
@@ -48,78 +56,97 @@ impl FeatureMap {
         match self {
             FeatureMap::Elu => Ok(dim),
             FeatureMap::Favor(favor) => {
-                expect("FAVOR+'s projection", &[favor.features(), dim], favor.projection.shape())?;
+                let axes = "[features, dim]";
+                expect_axes("FAVOR+'s projection", axes, &[favor.features(), dim], favor.projection.shape())?;
                 Ok(favor.features())
             }
         }
     }
 
-    /// ln of what the product of two features is to be multiplied with.
-    pub(super) fn log_scale(&self) -> f32 {
+    /// The logarithm of what the product of two features is multiplied by.
+    pub(super) fn log_scale(&self) -> f64 {
         match self {
             FeatureMap::Elu => 0.0,
-            FeatureMap::Favor(favor) => -(favor.features() as f32).ln(),
+            FeatureMap::Favor(favor) => -(favor.features() as f64).ln(),
         }
     }
 
-    /// φ̂ of each row, and the row's shift.
-    pub(super) fn of_queries(&self, isa: Isa, x: ArrayView2<f32>) -> (Array2<f32>, Vec<f32>) {
-        match self {
-            FeatureMap::Elu => (elu(isa, x), vec![0.0; x.dim().0]),
-            FeatureMap::Favor(favor) => {
-                let (mut phi, halves) = favor.project(x);
-                let tops = tops(&phi);
-                exp(isa, &mut phi, &tops);
-                (phi, tops.iter().zip(&halves).map(|(top, half)| top - half).collect())
-            }
-        }
-    }
-
-    /// φ̂ of each row with one shift for all, the largest exponent, but no less than `least`; and that shift.
-    pub(super) fn of_keys(&self, isa: Isa, x: ArrayView2<f32>, least: f32) -> (Array2<f32>, f32) {
-        match self {
-            FeatureMap::Elu => (elu(isa, x), 0.0),
-            FeatureMap::Favor(favor) => {
-                let (mut phi, mut halves) = favor.project(x);
-                let (tops, mut shift) = (tops(&phi), least);
-                for ((mut row, top), half) in phi.rows_mut().into_iter().zip(tops).zip(&halves) {
-                    if (top - half).is_finite() {
-                        shift = shift.max(top - half);
-                    } else {
-                        // Infinity, too, is to spread to whoever sees this key, and to no one else.
-                        row.fill(f32::NAN);
-                    }
-                }
-                halves.iter_mut().for_each(|half| *half += shift);
-                exp(isa, &mut phi, &halves);
-                (phi, shift)
-            }
-        }
-    }
-
-    /// dx ⟵ the gradient in the rows x, from that in their φ̂.
-    pub(super) fn backward(
-        &self,
-        x: ArrayView2<f32>,
-        phi: &Array2<f32>,
-        mut dphi: Array2<f32>,
-        mut dx: ArrayViewMut2<f32>,
-    ) {
+    /// ln φ of each row.
+    pub(super) fn logs<'a>(&'a self, isa: Supported, x: ArrayView2<'a, f32>) -> Logs<'a> {
         match self {
             FeatureMap::Elu => {
-                ndarray::Zip::from(&mut dx).and(phi).and(&dphi).for_each(|dx, phi, dphi| *dx = dphi * phi.min(1.0));
+                let x: CowArray<'a, f32, Ix2> =
+                    if x.is_standard_layout() { x.into() } else { x.as_standard_layout().into_owned().into() };
+                let (least, largest) = dispatch(isa, Bounds(slice(&x)));
+                let rows = vec![0.0; x.dim().0];
+                Logs::new(self, isa, x, rows, least >= LEAST && largest <= LARGEST)
             }
             FeatureMap::Favor(favor) => {
-                dphi *= phi;
+                let mut products = Array2::zeros((x.dim().0, favor.features()));
                 let scale = favor.scale();
-                product(scale, dphi.view(), favor.projection.view(), 0.0, dx.view_mut());
-                for ((mut dx, x), dphi) in dx.rows_mut().into_iter().zip(x.rows()).zip(dphi.rows()) {
-                    dx.scaled_add(-scale * scale * dphi.sum(), &x);
+                product(scale, x, favor.projection.t(), 0.0, products.view_mut());
+                let row = |x| match -0.5 * f64::from(scale) * f64::from(scale) * square(x) {
+                    f64::NEG_INFINITY => f64::NAN,
+                    finite => finite,
+                };
+                Logs::new(self, isa, products.into(), x.rows().into_iter().map(row).collect(), false)
+            }
+        }
+    }
+
+    /// What the values of [`Logs`] are.
+    pub(super) fn form(&self) -> Form {
+        match self {
+            FeatureMap::Elu => Form::Elu,
+            FeatureMap::Favor(_) => Form::Exp,
+        }
+    }
+
+    /// ln φ, for which `x` stands.
+    pub(super) fn log(&self, x: f32) -> f64 {
+        match self.form() {
+            Form::Exp => x.into(),
+            Form::Elu => f64::from(x.min(0.0)) + f64::from(x.max(0.0)).ln_1p(),
+        }
+    }
+
+    /// The part of ln φ that grows without end: min(x, 0) of ELU + 1, whose logarithm above 0 is small.
+    pub(super) fn exponent(&self, x: f32) -> f32 {
+        match self.form() {
+            Form::Exp => x,
+            Form::Elu => x.min(0.0),
+        }
+    }
+
+    /// Whether a row of values has neither NaN nor infinite features.
+    pub(super) fn is_sound(&self, row: ArrayView1<f32>) -> bool {
+        match self.form() {
+            Form::Exp => row.iter().all(|x| x.is_finite()),
+            Form::Elu => row.iter().all(|x| *x < f32::INFINITY),
+        }
+    }
+
+    /// dx ⟵ the gradient in the rows x, from that in ln φ.
+    pub(super) fn backward(&self, x: ArrayView2<f32>, dlogs: &Array2<f32>, mut dx: ArrayViewMut2<f32>) {
+        match self {
+            FeatureMap::Elu => {
+                // Where x is NaN, dlog is.
+                Zip::from(&mut dx).and(x).and(dlogs).for_each(|dx, x, dlog| *dx = dlog / (x.max(0.0) + 1.0));
+            }
+            FeatureMap::Favor(favor) => {
+                let scale = favor.scale();
+                product(scale, dlogs.view(), favor.projection.view(), 0.0, dx.view_mut());
+                for ((mut dx, x), dlogs) in dx.rows_mut().into_iter().zip(x.rows()).zip(dlogs.rows()) {
+                    dx.scaled_add(-scale * scale * dlogs.sum(), &x);
                 }
             }
         }
     }
 }
+
+/// Between these, ELU + 1 and sums of its products are neither too small nor too large for f32.
+const LEAST: f32 = -15.0;
+const LARGEST: f32 = 1e9;
 
 /// The random vectors of FAVOR+, shared by all heads.
 ///
@@ -140,7 +167,7 @@ impl Favor {
     /// `features` vectors for heads of dimension `dim`. D·ln D of them are usual; the error falls with their square root.
     ///
     /// # Errors
-    /// If there are no features or no dimensions.
+    /// If there are no features or no dimensions, or no memory could hold them.
     pub fn new(dim: usize, features: usize, seed: u64) -> Result<Self, Error> {
         if dim == 0 {
             return Err(Error::HeadDim);
@@ -149,6 +176,7 @@ impl Favor {
             let fits = format!("1 or more; D·ln D = {:.0} is usual", dim as f64 * (dim as f64).ln().max(1.0));
             return Err(Error::Fit { what: "the number of FAVOR+ features", got: 0, fits });
         }
+        room::<f64>("a matrix of FAVOR+ vectors", &[features, dim])?;
         Ok(Favor { projection: orthogonal(dim, features, seed).into_shared() })
     }
 
@@ -173,14 +201,6 @@ impl Favor {
     fn scale(&self) -> f32 {
         (self.projection.dim().1 as f32).powf(-0.25)
     }
-
-    /// w·x for every row and vector, and |x|²/2 for every row.
-    fn project(&self, x: ArrayView2<f32>) -> (Array2<f32>, Vec<f32>) {
-        let mut products = Array2::zeros((x.dim().0, self.features()));
-        let scale = self.scale();
-        product(scale, x, self.projection.t(), 0.0, products.view_mut());
-        (products, x.rows().into_iter().map(|x| 0.5 * scale * scale * x.dot(&x)).collect())
-    }
 }
 
 /// c ⟵ alpha·a·b + beta·c, by this thread alone.
@@ -188,20 +208,34 @@ pub(super) fn product(alpha: f32, a: ArrayView2<f32>, b: ArrayView2<f32>, beta: 
     matmul(alpha, a, b, beta, c, Threads::Sequential).expect("shapes fit, and the instruction set is known");
 }
 
-fn elu(isa: Isa, x: ArrayView2<f32>) -> Array2<f32> {
-    let mut phi: Array2<f32> = CowArray::<f32, Ix2>::from(x).as_standard_layout().into_owned();
-    dispatch(isa, EluPlusOne(phi.as_slice_mut().expect("made in standard layout")));
+/// φ of ELU + 1.
+pub(super) fn elu(isa: Supported, x: &CowArray<f32, Ix2>) -> Array2<f32> {
+    let mut phi = Array2::zeros(x.dim());
+    dispatch(isa, EluPlusOne { from: slice(x), to: phi.as_slice_mut().expect("made in standard layout") });
     phi
 }
 
-fn exp(isa: Isa, rows: &mut Array2<f32>, shifts: &[f32]) {
-    let width = rows.dim().1;
-    dispatch(isa, ExpRows { values: rows.as_slice_mut().expect("made in standard layout"), width, shifts });
+/// e^(ln φ + level − shift), and the shift of each row; see [`Normalise`].
+pub(super) fn normalise(isa: Supported, form: Form, x: &CowArray<f32, Ix2>, levels: &[f32]) -> (Array2<f32>, Vec<f32>) {
+    let (mut phi, mut shifts) = (Array2::zeros(x.dim()), vec![0.0; x.dim().0]);
+    let to = phi.as_slice_mut().expect("made in standard layout");
+    dispatch(isa, Normalise { form, from: slice(x), to, levels, shifts: &mut shifts });
+    (phi, shifts)
 }
 
-/// The largest value of each row.
-fn tops(rows: &Array2<f32>) -> Vec<f32> {
-    rows.axis_iter(Axis(0)).map(|row| row.fold(f32::NEG_INFINITY, |max, x| max.max(*x))).collect()
+/// |x|², in f64: it is much larger than its difference from one row to another, which is what counts.
+fn square(x: ArrayView1<f32>) -> f64 {
+    let one = |x: &f32| f64::from(*x) * f64::from(*x);
+    let Some(x) = x.to_slice() else { return x.iter().map(one).sum() };
+    // Eight sums that do not wait for each other.
+    let (eights, rest) = x.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    eights.iter().for_each(|eight| sums.iter_mut().zip(eight).for_each(|(sum, x)| *sum += one(x)));
+    sums.iter().sum::<f64>() + rest.iter().map(one).sum::<f64>()
+}
+
+fn slice<'a>(x: &'a CowArray<f32, Ix2>) -> &'a [f32] {
+    x.as_slice().expect("in standard layout")
 }
 
 /// Random vectors, each as long as a normal one, and D at a time orthogonal to each other: [m, D].

@@ -1,24 +1,23 @@
 //! Linear attention forward.
 //!
 //! Where every query sees every key, S is summed once and N = φ(Q)·S. A causal query sees a part of the keys that grows from
-//! row to row: S holds all keys before a chunk, and within the chunk the products are written out. With L = 1 where
-//! key ≤ query, else 0:
+//! row to row: S holds all keys before a chunk, and within the chunk the products are written out, see `linear/chunk.rs`. With
+//! L = 1 where key ≤ query, else 0, and the scaled features and values of `linear/levels.rs`:
 //!
 //! ```text
 //! for each chunk
-//!   S ⟵ e^(shift − new shift)·S                  where a key of the chunk has a larger exponent than all before
-//!   N ⟵ φ̂(Q)·S + (L∘φ̂(Q)·φ̂(K)ᵀ)·V⁺              [C, Dv + 1]
-//!   S ⟵ S + φ̂(K)ᵀ·V⁺                             [m, Dv + 1]
-//!   out ⟵ N[..Dv] / N[Dv]
+//!   N ⟵ φ̂(Q)·S + (L∘φ̂(Q)·φ̂(K)ᵀ)·V̂              [C, Dv + 1]
+//!   S ⟵ S + φ̂(K)ᵀ·V̂                             [m, Dv + 1]
+//!   out ⟵ N[..Dv] / N[Dv],  lse ⟵ ln N[Dv] + shift
 //! ```
 
-use std::ops::Range;
+use ndarray::{ArrayView1, ArrayView2, ArrayView4, ArrayViewMut2, Axis, Zip, s};
 
-use ndarray::{Array2, ArrayView2, ArrayView4, ArrayViewMut2, Axis, Zip, s};
-
-use super::features::product;
-use super::sums::{Sums, add_seen, cut, hide, pieces, times, with_ones};
-use super::{Call, LinearState};
+use super::chunk::{Chunk, LOST, add_seen, last, times};
+use super::levels::exp;
+use super::sums::Sums;
+use super::tokens::{cut, pieces};
+use super::{Call, LinearState, tokens};
 use crate::attention::Forward;
 
 /// One head of the inputs.
@@ -34,28 +33,28 @@ impl Call<'_> {
     pub fn forward(&self, q: ArrayView4<f32>, k: ArrayView4<f32>, v: ArrayView4<f32>) -> Forward {
         let mut fwd = self.nothing();
         let segments = self.query_segments();
-        let before = if self.causal && segments.len() <= 1 {
+        let before = if self.is_causal() && self.segments(self.shape.keys).len() <= 1 {
             vec![vec![self.no_sums()]; self.shape.batch * self.shape.kv_heads]
         } else {
             self.key_sums(k, v)
         };
         let outs = pieces(fwd.out.view_mut(), &segments);
         let lses = pieces(fwd.lse.view_mut().insert_axis(Axis(3)), &segments);
-        self.each(outs.into_iter().zip(lses).collect(), |((head, segment, mut out), (_, _, mut lse))| {
+        self.each(outs.into_iter().zip(lses).collect(), |((head, segment, out), (_, _, lse))| {
             let (b, h) = (head / self.shape.heads, head % self.shape.heads);
             let sums = &before[b * self.shape.kv_heads + h / self.shape.group()];
-            let (head, rows) = (self.head(b, h, q, k, v), segments[segment].clone());
-            if self.causal {
-                let positions = self.segments(self.shape.keys)[segment].clone();
-                self.sweep(head, positions, rows.start, &mut sums[segment].clone(), out, lse);
-                return;
-            }
-            for chunk in cut(&rows) {
-                let (phi, shifts) = self.features.of_queries(self.isa, head.q.slice(s![chunk.clone(), ..]));
-                let numbers = times(phi.view(), sums[0].values.view());
-                let at = chunk.start - rows.start..chunk.end - rows.start;
-                let (out, lse) = (out.slice_mut(s![at.clone(), ..]), lse.slice_mut(s![at, ..]));
-                self.divide(&numbers, &shifts, sums[0].shift, out, lse);
+            let (head, first) = (self.head(b, h, q, k, v), segments[b][segment].start);
+            let mut target = Target { call: self, first, out, lse };
+            if self.is_causal() {
+                self.sweep(head, self.chunks(b, segment), &mut sums[segment].clone(), &mut target);
+            } else if let Some(levels) = &sums[0].levels {
+                for rows in cut(&segments[b][segment]) {
+                    let phi = self.features.logs(self.isa, head.q.slice(s![rows.clone(), ..])).times(levels);
+                    let numbers = times(phi.values.view(), sums[0].values.view());
+                    for (n, i) in rows.enumerate() {
+                        target.divide(i, numbers.row(n), phi.shifts[n]);
+                    }
+                }
             }
         });
         fwd
@@ -64,20 +63,39 @@ impl Call<'_> {
     /// The new tokens of every head, starting from what has been summed up before.
     pub fn step(&self, q: ArrayView4<f32>, k: ArrayView4<f32>, v: ArrayView4<f32>, state: &mut LinearState) -> Forward {
         let (mut fwd, group, tokens) = (self.nothing(), self.shape.group(), self.shape.keys);
-        let all = 0..tokens;
-        let outs = pieces(fwd.out.view_mut(), std::slice::from_ref(&all));
-        let lses = pieces(fwd.lse.view_mut().insert_axis(Axis(3)), std::slice::from_ref(&all));
+        let all = vec![std::iter::once(0..tokens).collect(); self.shape.batch];
+        let outs = pieces(fwd.out.view_mut(), &all);
+        let lses = pieces(fwd.lse.view_mut().insert_axis(Axis(3)), &all);
         let before = &state.sums;
         let mut after: Vec<_> = outs.into_iter().zip(lses).map(|outs| (outs, self.no_sums())).collect();
         self.each(after.iter_mut().collect(), |(((n, _, out), (_, _, lse)), sums)| {
             let (b, h) = (*n / self.shape.heads, *n % self.shape.heads);
             sums.clone_from(&before[b * self.shape.kv_heads + h / group]);
-            self.sweep(self.head(b, h, q, k, v), 0..tokens, 0, sums, out.view_mut(), lse.view_mut());
+            let mut target = Target { call: self, first: 0, out: out.view_mut(), lse: lse.view_mut() };
+            for segment in 0..self.segments(tokens).len() {
+                self.sweep(self.head(b, h, q, k, v), self.chunks(b, segment), sums, &mut target);
+            }
         });
         // The heads of a group have summed up the same keys.
         let sums = after.into_iter().map(|(_, sums)| sums).step_by(group.max(1)).collect();
         (state.sums, state.len) = (sums, state.len + tokens);
         fwd
+    }
+
+    /// For each sequence and key head: if causal, the sums over the keys before each segment, and last over all; else over all.
+    pub fn key_sums(&self, k: ArrayView4<f32>, v: ArrayView4<f32>) -> Vec<Vec<Sums>> {
+        let (segments, kv_heads) = (self.segments(self.shape.keys), self.shape.kv_heads);
+        let mut all = vec![self.no_sums(); self.shape.batch * kv_heads * segments.len()];
+        self.each(all.iter_mut().enumerate().collect(), |(n, sums): (usize, &mut Sums)| {
+            let (head, segment) = (n / segments.len(), n % segments.len());
+            let (b, kv) = (head / kv_heads, head % kv_heads);
+            for keys in cut(&segments[segment]) {
+                let keys = self.keys_at(b, &keys);
+                let rows = keys.of(k.slice_move(s![b, kv, .., ..]));
+                sums.take_in(&self.features.logs(self.isa, rows.view()), keys.with_ones(v.slice(s![b, kv, .., ..])));
+            }
+        });
+        self.scanned(&all, self.shape.batch * kv_heads, &self.no_sums(), Sums::add)
     }
 
     fn head<'a>(
@@ -93,54 +111,53 @@ impl Call<'_> {
         Head { b, q: of(q, h), k: of(k, kv), v: of(v, kv) }
     }
 
-    fn no_sums(&self) -> Sums {
+    pub fn no_sums(&self) -> Sums {
         Sums::zero(self.width, self.shape.value_dim + 1)
     }
 
-    /// The causal queries at `positions`, the first of which is row `first`; `sums` holds the keys before them, and
-    /// afterwards theirs as well.
-    fn sweep(
-        &self,
-        head: Head,
-        positions: Range<usize>,
-        first: usize,
-        sums: &mut Sums,
-        mut out: ArrayViewMut2<f32>,
-        mut lse: ArrayViewMut2<f32>,
-    ) {
-        for positions in cut(&positions) {
-            let (keys, rows) = (self.keys_at(head.b, &positions), self.rows_at(&positions));
-            let (phi_k, shift) = self.features.of_keys(self.isa, head.k.slice(s![keys.clone(), ..]), sums.shift);
-            sums.shift_to(shift);
-            let v = with_ones(head.v.slice(s![keys.clone(), ..]));
-            let (phi_q, shifts) = self.features.of_queries(self.isa, head.q.slice(s![rows.clone(), ..]));
-            let mut numbers = times(phi_q.view(), sums.values.view());
-            let mut within = times(phi_q.view(), phi_k.t());
-            hide(&mut within, &rows, &keys, self.offset());
-            add_seen(within.view(), v.view(), numbers.view_mut());
-            product(1.0, phi_k.t(), v.view(), 1.0, sums.values.view_mut());
-            let at = rows.start - first..rows.end - first;
-            let (out, lse) = (out.slice_mut(s![at.clone(), ..]), lse.slice_mut(s![at, ..]));
-            self.divide(&numbers, &shifts, shift, out, lse);
+    /// The causal queries of `chunks`; `sums` holds the keys before them, and afterwards theirs as well.
+    fn sweep(&self, head: Head, chunks: Vec<tokens::Chunk>, sums: &mut Sums, target: &mut Target) {
+        for tokens::Chunk { rows, keys } in &chunks {
+            let k = keys.of(head.k);
+            let logs = |x| self.features.logs(self.isa, x);
+            let (q, k) = (logs(head.q.slice(s![rows.clone(), ..])), logs(k.view()));
+            let (at, v) = ((head.b, rows, keys), keys.with_ones(head.v));
+            let Some(chunk) = Chunk::new(self, at, (&q, &k), v, sums.levels.as_ref()) else { continue };
+            let before = times(chunk.phi_q.values.view(), sums.values.view());
+            let mut numbers = if chunk.unit == 0.0 { before.clone() } else { before.mapv(|x| x * exp(-chunk.unit)) };
+            let within = chunk.within(chunk.phi_q.values.view(), chunk.phi_k.values.view());
+            add_seen(within.view(), chunk.weighed.view(), numbers.view_mut());
+            for (n, i) in rows.clone().enumerate() {
+                if last(&numbers)[n] < LOST {
+                    let before = sums.levels.as_ref().map(|_| before.row(n));
+                    let (numbers, shift) = chunk.exactly(n, before);
+                    target.divide(i, ArrayView1::from(&numbers), shift);
+                } else {
+                    target.divide(i, numbers.row(n), chunk.phi_q.shifts[n] + chunk.unit);
+                }
+            }
+            chunk.add_to(sums);
         }
     }
+}
 
-    /// out ⟵ N[..Dv] / N[Dv], and the logarithm of N[Dv], where it is not 0.
-    fn divide(
-        &self,
-        numbers: &Array2<f32>,
-        shifts: &[f32],
-        shift: f32,
-        mut out: ArrayViewMut2<f32>,
-        mut lse: ArrayViewMut2<f32>,
-    ) {
-        let last = numbers.dim().1 - 1;
-        for (i, row) in numbers.outer_iter().enumerate() {
-            let sum = row[last];
-            if sum != 0.0 {
-                Zip::from(out.row_mut(i)).and(row.slice(s![..last])).for_each(|out, number| *out = number / sum);
-                lse[[i, 0]] = sum.ln() + shifts[i] + shift + self.features.log_scale();
-            }
+/// Rows of the output, of which the first is row `first`.
+struct Target<'a> {
+    call: &'a Call<'a>,
+    first: usize,
+    out: ArrayViewMut2<'a, f32>,
+    lse: ArrayViewMut2<'a, f64>,
+}
+
+impl Target<'_> {
+    /// out ⟵ N[..Dv] / N[Dv], and the logarithm of N[Dv]·e^shift, of row i; nothing if that is 0.
+    fn divide(&mut self, i: usize, numbers: ArrayView1<f32>, shift: f64) {
+        let (at, values) = (i - self.first, numbers.len() - 1);
+        let sum = numbers[values];
+        if sum != 0.0 {
+            let out = self.out.row_mut(at);
+            Zip::from(out).and(numbers.slice(s![..values])).for_each(|out, number| *out = number / sum);
+            self.lse[[at, 0]] = f64::from(sum).ln() + shift + self.call.features.log_scale();
         }
     }
 }

@@ -1,4 +1,6 @@
 use super::sums::Sums;
+use crate::Error;
+use crate::shape::room;
 
 /// Σ φ(k)·v⁺ᵀ over all tokens so far, for generating one token after another: of the same size after a million tokens as after
 /// one, where a [`KvCache`](crate::KvCache) grows. Made by [`LinearAttention::state`](crate::LinearAttention::state).
@@ -12,8 +14,9 @@ pub struct LinearState {
 
 impl LinearState {
     /// [B, key heads, m, Dv + 1]
-    pub(super) fn new(dim: [usize; 4]) -> Self {
-        LinearState { sums: vec![Sums::zero(dim[2], dim[3]); dim[0] * dim[1]], dim, len: 0 }
+    pub(super) fn new(dim: [usize; 4]) -> Result<Self, Error> {
+        room::<f32>("a state of linear attention", &dim)?;
+        Ok(LinearState { sums: vec![Sums::zero(dim[2], dim[3]); dim[0] * dim[1]], dim, len: 0 })
     }
 
     pub(super) fn dim(&self) -> [usize; 4] {

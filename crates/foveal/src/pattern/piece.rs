@@ -10,8 +10,8 @@ use crate::Error;
 pub(crate) enum Piece {
     /// |j − p| ≤ reach, and a multiple of step.
     Band {
-        reach: isize,
-        step: isize,
+        reach: usize,
+        step: usize,
     },
     /// These keys, for every query: sorted and disjoint.
     Keys(Arc<[Range<usize>]>),
@@ -35,18 +35,19 @@ pub(crate) enum Piece {
 /// No array is as long: sums of two of them do not overflow.
 const FAR: usize = isize::MAX as usize / 4;
 
-impl Piece {
-    /// A band of any reach and step.
-    pub fn band(reach: usize, step: usize) -> Piece {
-        Piece::Band { reach: reach.min(FAR) as isize, step: step.min(FAR) as isize }
-    }
+/// At most [`FAR`], and signed.
+fn signed(size: usize) -> isize {
+    size.min(FAR) as isize
+}
 
-    pub fn sees(&self, position: isize, key: usize) -> bool {
+impl Piece {
+    /// Whether a query at any position, also one before the first key, sees a key.
+    pub fn sees(&self, position: i128, key: usize) -> bool {
         let at = usize::try_from(position).ok();
         match self {
             Piece::Band { reach, step } => {
-                let distance = (key as isize - position).abs();
-                distance <= *reach && distance % step == 0
+                let distance = usize::try_from((key as i128 - position).unsigned_abs()).unwrap_or(usize::MAX);
+                distance <= *reach && distance.is_multiple_of(*step)
             }
             Piece::Keys(ranges) => ranges.iter().any(|range| range.contains(&key)),
             Piece::Queries(ranges) => at.is_some_and(|at| ranges.iter().any(|range| range.contains(&at))),
@@ -75,16 +76,18 @@ impl Piece {
         let at = there(positions.start, positions.end);
         match self {
             Piece::Band { reach, step: 1 } => {
+                let reach = signed(*reach);
                 give(there(positions.start - reach, (positions.end + reach).min(FAR as isize)));
             }
             Piece::Band { reach, step } => {
-                if positions.len() >= *step as usize {
+                let (reach, step) = (signed(*reach), signed(*step));
+                if positions.len() >= step as usize {
                     return give(there(positions.start - reach, (positions.end + reach).min(FAR as isize)));
                 }
                 // The positions moved by m steps. Those that end before the keys or start behind them are left out.
                 let most = reach / step;
-                let least = (keys.start as isize - positions.end + 1).div_euclid(*step).max(-most);
-                let last = (keys.end as isize - positions.start).div_euclid(*step).min(most);
+                let least = (keys.start as isize - positions.end + 1).div_euclid(step).max(-most);
+                let last = (keys.end as isize - positions.start).div_euclid(step).min(most);
                 for m in least..=last {
                     give(there(positions.start + m * step, positions.end + m * step));
                 }
@@ -127,7 +130,8 @@ impl Piece {
                     let Some([rows, cols]) = grid.window_of(at.start) else { return };
                     let width = grid.size.1;
                     let rows = rows.start.max(keys.start / width)..rows.end.min(keys.end.div_ceil(width));
-                    rows.for_each(|y| give(y * width + cols.start..y * width + cols.end));
+                    let token = |y: usize, x: usize| y.saturating_mul(width).saturating_add(x);
+                    rows.for_each(|y| give(token(y, cols.start)..token(y, cols.end)));
                     at.start = grid.next_break(at.start);
                 }
             }
@@ -227,7 +231,7 @@ impl Grid {
         let along = |at: usize, window: usize, shift: usize, side: usize| {
             // Windows start at shift, shift + window, …; before the shift there is the rest of one.
             let start = if at < shift { 0 } else { at - (at - shift) % window };
-            start..(if at < shift { shift } else { start + window }).min(side)
+            start..(if at < shift { shift } else { start.saturating_add(window) }).min(side)
         };
         (y < height)
             .then(|| [along(y, self.window.0, self.shift.0, height), along(x, self.window.1, self.shift.1, width)])
@@ -237,7 +241,7 @@ impl Grid {
     fn next_break(&self, token: usize) -> usize {
         let width = self.size.1;
         match self.window_of(token) {
-            Some([_, cols]) => token - token % width + cols.end,
+            Some([_, cols]) => (token - token % width).saturating_add(cols.end),
             None => usize::MAX,
         }
     }
@@ -287,7 +291,7 @@ mod tests {
             Pattern::swin((4, 9), (2, 3), (1, 2)).unwrap(),
             Pattern::blocks(5, (0..8).map(|r| (0..8).filter(|c| r * c % 3 == 1).collect())).unwrap(),
             Pattern::documents(&[3, 0, 17, 1, 9]).unwrap(),
-            Pattern::blocks(4, [vec![1, 0], vec![]]).unwrap().or(Pattern::longformer(1, 1, &[]).unwrap()),
+            Pattern::blocks(4, [vec![1, 0], vec![]]).unwrap().or(Pattern::longformer(1, 1, &[]).unwrap()).unwrap(),
         ];
         for pattern in patterns {
             for start in -4isize..40 {

@@ -1,6 +1,8 @@
 //! Seeded random arrays and comparisons, shared by the integration tests.
 #![allow(dead_code, reason = "each test file compiles its own copy and uses a part of it")]
 
+pub mod calls;
+
 use ndarray::{Array, Array4, ArrayD, ArrayView, ArrayViewD, Dimension, IntoDimension};
 
 /// SplitMix64: small, seeded, the same on every machine.
@@ -61,15 +63,15 @@ pub fn narrow<D: Dimension>(array: &Array<f64, D>) -> Array<f32, D> {
 }
 
 /// f32 to f64.
-pub fn widen<D: Dimension>(array: &Array<f32, D>) -> Array<f64, D> {
-    array.mapv(f64::from)
+pub fn widen<A: Copy + Into<f64>, D: Dimension>(array: &Array<A, D>) -> Array<f64, D> {
+    array.mapv(Into::into)
 }
 
 /// Every |got − want| ≤ abs + rel·|want|. Equal infinities are equal, and so are NaN and NaN. The message names the
 /// element that is furthest outside.
 #[track_caller]
-pub fn assert_close(what: &str, got: ArrayViewD<f32>, want: ArrayViewD<f64>, abs: f64, rel: f64) {
-    assert_close_f64(what, got.mapv(f64::from).view(), want, abs, rel);
+pub fn assert_close<A: Copy + Into<f64>>(what: &str, got: ArrayViewD<A>, want: ArrayViewD<f64>, abs: f64, rel: f64) {
+    assert_close_f64(what, got.mapv(Into::into).view(), want, abs, rel);
 }
 
 /// [`assert_close`] for f64.

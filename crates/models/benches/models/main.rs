@@ -6,11 +6,12 @@
 mod worker;
 mod works;
 
-use foveal_models::generate::{Choice, Session, Writing};
+use foveal_models::generate::{Choice, GenerateOptions, Session};
 use foveal_models::{Checkpoint, Model, Tokenizer};
 
 fn main() -> Result<(), String> {
-    foveal::keep_memory();
+    foveal_compute::keep_memory();
+    foveal_compute::large_pages();
     // On a thread of the pool, as the `foveal` command does.
     rayon::scope(|_| run().map_err(|error| error.to_string()))
 }
@@ -31,9 +32,9 @@ fn first_token(model: &str, text: &str) -> works::Result<()> {
     let checkpoint = Checkpoint::open(model)?;
     let (tokenizer, model) = (Tokenizer::of(&checkpoint)?, Model::load(&checkpoint)?);
     let mut session = Session::new(model.as_language_model()?);
-    let writing = Writing { most: 1, choice: Choice::Greedy, ..Writing::default() };
+    let options = GenerateOptions { most: 1, choice: Choice::Greedy, ..GenerateOptions::default() };
     let prompt = tokenizer.encode(text)?;
-    for token in session.generate(prompt.ids(), writing)? {
+    for token in session.generate(prompt.ids(), options)? {
         println!("{}", tokenizer.decode(&[token?])?);
     }
     Ok(())

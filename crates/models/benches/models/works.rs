@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use foveal_models::generate::{Choice, Session, Writing};
+use foveal_models::generate::{Choice, GenerateOptions, Session};
 use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Sentences, Trained, Transformer};
 use foveal_models::trace::{Capture, Probe};
-use foveal_models::train::{Moment, Plan, Schedule, Task, Trainer};
+use foveal_models::train::{Plan, Schedule, StepContext, Task, Trainer};
 use foveal_models::{Checkpoint, Model};
 use ndarray::Array1;
 use serde_json::Value;
@@ -90,8 +90,8 @@ struct Generate {
 impl Generate {
     fn written(&self) -> Result<Vec<u32>> {
         let mut session = Session::new(self.model.as_language_model()?);
-        let writing = Writing { most: self.most, choice: Choice::Greedy, ..Writing::default() };
-        Ok(session.generate(&self.tokens, writing)?.collect::<foveal_models::Result<_>>()?)
+        let options = GenerateOptions { most: self.most, choice: Choice::Greedy, ..GenerateOptions::default() };
+        Ok(session.generate(&self.tokens, options)?.collect::<foveal_models::Result<_>>()?)
     }
 }
 
@@ -178,9 +178,15 @@ impl Task for Text {
         self.targets[row].len()
     }
 
-    fn learn(&self, model: &Gpt2, chosen: &[usize], moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
-        let (mut logits, saved) = model.forward(&rows(&self.inputs, chosen), chosen.len(), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
+    fn learn(
+        &self,
+        model: &Gpt2,
+        chosen: &[usize],
+        context: &StepContext,
+        grad: &mut Gpt2,
+    ) -> foveal_models::Result<Loss> {
+        let (mut logits, saved) = model.forward(&rows(&self.inputs, chosen), chosen.len(), context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }
@@ -213,13 +219,13 @@ impl Task for Translation {
         &self,
         model: &Transformer,
         chosen: &[usize],
-        moment: &Moment,
+        context: &StepContext,
         grad: &mut Transformer,
     ) -> foveal_models::Result<Loss> {
         let lengths: Vec<usize> = chosen.iter().map(|&row| self.source[row].len()).collect();
         let source = Batch { tokens: &rows(&self.source, chosen), lengths: &lengths };
-        let (mut logits, saved) = model.forward(source, &rows(&self.inputs, chosen), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
+        let (mut logits, saved) = model.forward(source, &rows(&self.inputs, chosen), context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, &rows(&self.targets, chosen))?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

@@ -28,7 +28,7 @@ use crate::trace::LayerTrace;
 const ROWS: usize = 256;
 
 /// The weights of a head, some rows at a time, so that long texts need no n × n memory.
-fn by_rows(
+pub(crate) fn by_rows(
     layer: &LayerTrace,
     (sequence, head): (usize, usize),
     mut look: impl FnMut(Range<usize>, ndarray::Array2<f32>),

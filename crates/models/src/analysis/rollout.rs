@@ -1,4 +1,5 @@
-use foveal::{Threads, matmul};
+use foveal::Threads;
+use foveal_compute::matmul;
 use ndarray::Array2;
 
 use crate::layer::expect;

@@ -17,6 +17,11 @@ use super::Dtype;
 /// If the lengths do not fit or the type holds no numbers; [`super::Tensor`] checks both.
 pub(crate) fn dequantise(dtype: Dtype, bytes: &[u8], out: &mut [f32]) {
     match dtype {
+        Dtype::F64 => {
+            for (x, b) in out.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                *x = f64::from_le_bytes(*b) as f32;
+            }
+        }
         Dtype::F32 => {
             for (x, b) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
                 *x = f32::from_le_bytes(*b);

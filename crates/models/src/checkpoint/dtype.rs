@@ -7,6 +7,8 @@ use std::fmt;
 #[allow(non_camel_case_types)]
 #[non_exhaustive]
 pub enum Dtype {
+    /// IEEE double precision, rounded to single precision when it is read.
+    F64,
     /// IEEE single precision.
     F32,
     /// IEEE half precision.
@@ -29,13 +31,13 @@ pub enum Dtype {
     Q5_K,
     /// 256 of 6 bits in sixteen groups: d·sc·(q − 32).
     Q6_K,
-    /// A type of safetensors that no weight has: integers, truth values, 8-bit floats. Its name.
+    /// A type that is not read as numbers here: integers, truth values, 8-bit floats, further types of GGUF. Its name.
     Other(&'static str),
 }
 
 impl Dtype {
     /// The types that GGUF files may hold here, with GGUF's numbers for them.
-    pub(crate) const GGUF: [(u32, Dtype); 11] = [
+    pub(crate) const GGUF: [(u32, Dtype); 12] = [
         (0, Dtype::F32),
         (1, Dtype::F16),
         (2, Dtype::Q4_0),
@@ -46,12 +48,45 @@ impl Dtype {
         (12, Dtype::Q4_K),
         (13, Dtype::Q5_K),
         (14, Dtype::Q6_K),
+        (28, Dtype::F64),
         (30, Dtype::BF16),
+    ];
+
+    /// The other types of GGUF: their numbers, their names, and as for [`block`](Dtype::block) how many numbers make a block
+    /// and how many bytes a block takes. Files that hold them are sound, and their other tensors can be read.
+    pub(super) const GGUF_UNREAD: [(u32, &'static str, (usize, usize)); 26] = [
+        (9, "Q8_1", (32, 36)),
+        (10, "Q2_K", (256, 84)),
+        (11, "Q3_K", (256, 110)),
+        (15, "Q8_K", (256, 292)),
+        (16, "IQ2_XXS", (256, 66)),
+        (17, "IQ2_XS", (256, 74)),
+        (18, "IQ3_XXS", (256, 98)),
+        (19, "IQ1_S", (256, 50)),
+        (20, "IQ4_NL", (32, 18)),
+        (21, "IQ3_S", (256, 110)),
+        (22, "IQ2_S", (256, 82)),
+        (23, "IQ4_XS", (256, 136)),
+        (24, "I8", (1, 1)),
+        (25, "I16", (1, 2)),
+        (26, "I32", (1, 4)),
+        (27, "I64", (1, 8)),
+        (29, "IQ1_M", (256, 56)),
+        (31, "Q4_0_4_4", (32, 18)),
+        (32, "Q4_0_4_8", (32, 18)),
+        (33, "Q4_0_8_8", (32, 18)),
+        (34, "TQ1_0", (256, 54)),
+        (35, "TQ2_0", (256, 66)),
+        (36, "IQ4_NL_4_4", (32, 18)),
+        (37, "IQ4_NL_4_8", (32, 18)),
+        (38, "IQ4_NL_8_8", (32, 18)),
+        (39, "MXFP4", (32, 17)),
     ];
 
     /// How many numbers make a block, and how many bytes a block takes. `None` for what is not read as numbers.
     pub fn block(self) -> Option<(usize, usize)> {
         Some(match self {
+            Dtype::F64 => (1, 8),
             Dtype::F32 => (1, 4),
             Dtype::F16 | Dtype::BF16 => (1, 2),
             Dtype::Q4_0 => (32, 18),
@@ -74,7 +109,7 @@ impl From<safetensors::Dtype> for Dtype {
             S::F32 => Dtype::F32,
             S::F16 => Dtype::F16,
             S::BF16 => Dtype::BF16,
-            S::F64 => Dtype::Other("F64"),
+            S::F64 => Dtype::F64,
             S::I64 => Dtype::Other("I64"),
             S::I32 => Dtype::Other("I32"),
             S::I16 => Dtype::Other("I16"),

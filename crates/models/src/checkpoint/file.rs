@@ -43,6 +43,10 @@ impl MappedFile {
         MappedFile { path: name.into(), bytes: Bytes::Embedded(bytes) }
     }
 
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

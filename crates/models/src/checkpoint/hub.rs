@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, Repo};
 
+use super::gguf::{is_later_part, siblings};
 use super::safetensors::shards;
 use crate::{Error, Result};
 
@@ -16,10 +17,12 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// What is fetched beside the weights where a model has it.
-const EXTRAS: [&str; 7] = [
+const EXTRAS: [&str; 9] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "added_tokens.json",
+    "preprocessor_config.json",
     "generation_config.json",
     "vocab.json",
     "merges.txt",
@@ -145,7 +148,7 @@ impl Hub {
         let api = builder.build().map_err(|error| explain(&error))?;
         let repo = api.repo(Repo::model(id.to_owned()));
         if let Some(file) = file {
-            return repo.get(file).map_err(|error| explain(&error));
+            return download_gguf(&repo, file).map_err(|error| explain(&error));
         }
         let info = repo.info().map_err(|error| explain(&error))?;
         let files: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
@@ -153,14 +156,23 @@ impl Hub {
     }
 }
 
+/// A `.gguf` file, and the other parts of its model if it is one of several.
+fn download_gguf(repo: &ApiRepo, file: &str) -> Result<PathBuf, ApiError> {
+    for part in siblings(Path::new(file)) {
+        repo.get(&part.to_string_lossy())?;
+    }
+    repo.get(file)
+}
+
 /// The weights come last: where they are in the cache, everything is.
 fn download_all(repo: &ApiRepo, files: &[&str]) -> Result<PathBuf, String> {
     let get = |file: &str| repo.get(file).map_err(|error| format!("{file}: {}", explain(&error)));
     let weights = [WEIGHTS, INDEX].into_iter().find(|file| files.contains(file));
     let (Some(weights), true) = (weights, files.contains(&CONFIG)) else {
-        let ggufs: Vec<&&str> = files.iter().filter(|file| file.ends_with(".gguf") && is_inside(file)).collect();
+        let whole = |file: &&&str| file.ends_with(".gguf") && is_inside(file) && !is_later_part(Path::new(file));
+        let ggufs: Vec<&&str> = files.iter().filter(whole).collect();
         return match &ggufs[..] {
-            [only] => get(only),
+            [only] => download_gguf(repo, only).map_err(|error| format!("{only}: {}", explain(&error))),
             [] => Err(format!("the model has neither {CONFIG} with {WEIGHTS} nor a .gguf file")),
             several => {
                 Err(format!("the model has several files; name one of them: OWNER/NAME/FILE, FILE of {several:?}"))
@@ -225,14 +237,14 @@ fn cached(cache: &Path, id: &str, file: Option<&str>) -> Option<PathBuf> {
     }
     let snapshot = model.join("snapshots").join(commit);
     if let Some(file) = file {
-        return Some(snapshot.join(file)).filter(|path| path.exists());
+        return Some(snapshot.join(file)).filter(|path| siblings(path).iter().all(|part| part.exists()));
     }
     if snapshot.join(CONFIG).exists() {
         let sharded = || shards(&snapshot.join(INDEX)).is_ok_and(|shards| shards.keys().all(|path| path.exists()));
         return Some(snapshot.clone()).filter(|_| snapshot.join(WEIGHTS).exists() || sharded());
     }
-    match &super::only_gguf(&snapshot).ok()?[..] {
-        [only] => Some(only.clone()),
+    match &super::ggufs(&snapshot).ok()?[..] {
+        [only] => Some(only.clone()).filter(|path| siblings(path).iter().all(|part| part.exists())),
         _ => None,
     }
 }

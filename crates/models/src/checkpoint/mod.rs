@@ -20,6 +20,7 @@ mod file;
 pub(crate) mod gguf;
 mod hub;
 pub(crate) mod json;
+mod quantised;
 mod safetensors;
 mod save;
 mod tensor;
@@ -50,8 +51,8 @@ pub struct Checkpoint {
     files: Vec<MappedFile>,
     tensors: BTreeMap<String, Entry>,
     gguf: Option<gguf::Metadata>,
-    /// What a safetensors file says about itself.
-    about: BTreeMap<String, String>,
+    /// The metadata of a safetensors file: what it says about itself.
+    metadata: BTreeMap<String, String>,
 }
 
 /// Where a tensor is.
@@ -92,10 +93,12 @@ impl Checkpoint {
         let (config, whole) = (folder.join("config.json"), folder.join("model.safetensors"));
         let index = folder.join("model.safetensors.index.json");
         if !config.exists() {
-            return match &only_gguf(folder)?[..] {
-                [file] => Checkpoint::open_gguf(file),
-                _ => Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing: "it has no config.json".into() }),
+            let missing = match &ggufs(folder)?[..] {
+                [file] => return Checkpoint::open_gguf(file),
+                [] => "it has no config.json".into(),
+                files => format!("it has no config.json, but {} .gguf files; name one of them", files.len()),
             };
+            return Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing });
         }
         let config = Config::read(&config)?;
         if whole.exists() {
@@ -105,11 +108,12 @@ impl Checkpoint {
             let open = |(path, names): (PathBuf, _)| Ok((MappedFile::open(&path)?, Some(names)));
             Checkpoint::from_files(folder, config, shards.into_iter().map(open).collect::<Result<Vec<_>>>()?)
         } else {
-            let missing = match folder.join("pytorch_model.bin").exists() {
-                true => "it has its weights as pytorch_model.bin; save them as safetensors with transformers",
-                false => "it has no model.safetensors",
+            let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+            let missing = match pickled.into_iter().find(|name| folder.join(name).exists()) {
+                Some(name) => format!("it has its weights as {name}; save them as safetensors with transformers"),
+                None => "it has no model.safetensors".into(),
             };
-            Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing: missing.into() })
+            Err(Error::NoCheckpoint { path: folder.to_path_buf(), missing })
         }
     }
 
@@ -141,11 +145,11 @@ impl Checkpoint {
             files: Vec::new(),
             tensors: BTreeMap::new(),
             gguf: None,
-            about: BTreeMap::new(),
+            metadata: BTreeMap::new(),
         };
         for (file, expected) in files {
-            let (infos, about) = safetensors::read(&file)?;
-            checkpoint.about.extend(about);
+            let (infos, metadata) = safetensors::read(&file)?;
+            checkpoint.metadata.extend(metadata);
             let number = checkpoint.files.len();
             for safetensors::Info { name, shape, dtype, range } in infos {
                 let entry = Entry { file: number, range, dtype, shape, order: Order::Same };
@@ -161,19 +165,18 @@ impl Checkpoint {
     }
 
     fn open_gguf(path: &Path) -> Result<Self> {
-        let (metadata, config, tensors) = gguf::open(path)?;
-        let file = metadata.file().clone();
+        let gguf::Opened { metadata, config, tensors, files } = gguf::open(path)?;
         let mut checkpoint = Checkpoint {
             path: path.to_path_buf(),
             config,
-            files: vec![file.clone()],
+            files: files.clone(),
             tensors: BTreeMap::new(),
             gguf: Some(metadata),
-            about: BTreeMap::new(),
+            metadata: BTreeMap::new(),
         };
         for named in tensors {
-            let gguf::Info { name, shape, dtype, range } = named.info;
-            checkpoint.insert(&file, name, Entry { file: 0, range, dtype, shape, order: named.order })?;
+            let gguf::Info { name, shape, dtype, file, range } = named.info;
+            checkpoint.insert(&files[file], name, Entry { file, range, dtype, shape, order: named.order })?;
         }
         Ok(checkpoint)
     }
@@ -197,14 +200,19 @@ impl Checkpoint {
         &self.path
     }
 
+    /// The folder that its files are in; none if they are part of the program.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.files.first().filter(|file| file.is_on_disk()).and_then(|file| file.path().parent())
+    }
+
     /// The model's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// What a safetensors file says about itself under a key.
-    pub(crate) fn about(&self, key: &str) -> Option<&str> {
-        self.about.get(key).map(String::as_str)
+    pub(crate) fn metadata(&self, key: &str) -> Option<&str> {
+        self.metadata.get(key).map(String::as_str)
     }
 
     /// The kind of model.
@@ -323,9 +331,10 @@ impl Checkpoint {
         Ok(tensor)
     }
 
-    /// Whether the files hold as many numbers as a model of this configuration has parameters. Asked before the model is
-    /// made, so that a configuration cannot make it larger than its files.
+    /// Whether the files hold as many numbers as a model of this configuration has parameters, in types that can be read.
+    /// Asked before the model is made, so that a configuration cannot make it larger than its files.
     pub(crate) fn expect_parameters(&self, parameters: u128) -> Result<()> {
+        quantised::refuse(&self.config, self.tensors.iter().map(|(name, entry)| (name.as_str(), entry.dtype)))?;
         let held: u128 =
             self.tensors.values().map(|entry| entry.shape.iter().map(|&dim| dim as u128).product::<u128>()).sum();
         if parameters <= held {
@@ -348,13 +357,14 @@ fn begins_as_gguf(path: &Path) -> bool {
     read.is_ok() && &magic == b"GGUF"
 }
 
-/// The `.gguf` files in a folder.
-fn only_gguf(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The models in a folder's `.gguf` files: of those in several parts, the first part.
+fn ggufs(folder: &Path) -> Result<Vec<PathBuf>> {
     let io = |source| Error::Io { path: folder.to_path_buf(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        files.extend(Some(path).filter(|path| path.extension().is_some_and(|extension| extension == "gguf")));
+        let is_gguf = path.extension().is_some_and(|extension| extension == "gguf");
+        files.extend(Some(path).filter(|path| is_gguf && !gguf::is_later_part(path)));
     }
     Ok(files)
 }

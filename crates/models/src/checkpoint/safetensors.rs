@@ -46,8 +46,8 @@ pub(super) fn read(file: &MappedFile) -> Result<(Vec<Info>, BTreeMap<String, Str
         range: data + info.data_offsets.0..data + info.data_offsets.1,
     });
     let infos = infos.collect();
-    let about = metadata.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
-    Ok((infos, about.collect()))
+    let stated = metadata.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+    Ok((infos, stated.collect()))
 }
 
 /// What is looked at of each entry before the `safetensors` crate looks at the rest.

@@ -84,9 +84,9 @@ fn check_range(tensors: &[(String, ArrayViewD<f32>)], dtype: Dtype) -> Result<()
 pub(crate) fn save_tensors<'a, S: Into<String>>(
     path: &Path,
     tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
-    about: &[(String, String)],
+    metadata: &[(String, String)],
 ) -> Result<()> {
-    write_whole(path, |file| write_tensors(tensors, about, Dtype::F32, file))
+    write_whole(path, |file| write_tensors(tensors, metadata, Dtype::F32, file))
 }
 
 /// Writes a file, whole or not at all; its folder is made if it is not there.
@@ -138,7 +138,7 @@ fn written(
 /// made.
 fn write_tensors<'a, S: Into<String>, W: Write + ?Sized>(
     tensors: impl IntoIterator<Item = (S, ArrayViewD<'a, f32>)>,
-    about: &[(String, String)],
+    metadata: &[(String, String)],
     dtype: Dtype,
     file: &mut W,
 ) -> std::io::Result<()> {
@@ -160,8 +160,8 @@ fn write_tensors<'a, S: Into<String>, W: Write + ?Sized>(
         let shape = tensor.shape().to_vec();
         (name.clone(), safetensors::tensor::TensorInfo { dtype: kind, shape, data_offsets: (start, end) })
     });
-    let about = [("format".to_owned(), "pt".to_owned())].into_iter().chain(about.iter().cloned()).collect();
-    let header = safetensors::tensor::Metadata::new(Some(about), infos.collect()).map_err(std::io::Error::other)?;
+    let metadata = [("format".to_owned(), "pt".to_owned())].into_iter().chain(metadata.iter().cloned()).collect();
+    let header = safetensors::tensor::Metadata::new(Some(metadata), infos.collect()).map_err(std::io::Error::other)?;
     let mut header = serde_json::to_vec(&header)?;
     header.resize(header.len().next_multiple_of(8), b' ');
     file.write_all(&(header.len() as u64).to_le_bytes())?;

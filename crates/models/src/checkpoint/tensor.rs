@@ -59,6 +59,11 @@ impl<'a> Tensor<'a> {
         self.bytes
     }
 
+    /// Whether it holds the same numbers as another, stored in the same way.
+    pub(crate) fn is_same(&self, other: &Tensor<'_>) -> bool {
+        (self.shape, self.dtype, self.order) == (other.shape, other.dtype, other.order) && self.bytes == other.bytes
+    }
+
     /// Its numbers, in the order of its shape, converted by all threads of the current pool.
     ///
     /// # Errors
@@ -91,7 +96,7 @@ impl<'a> Tensor<'a> {
         let count = rows * columns;
         let copy = || {
             let mut bits = vec![0u16; count];
-            foveal::large_pages(&bits);
+            foveal_compute::advise_large_pages(&bits);
             (bits.par_chunks_mut(TASK), self.bytes.par_chunks(2 * TASK)).into_par_iter().for_each(|(bits, bytes)| {
                 let stored = bytes.as_chunks().0;
                 bits.iter_mut().zip(stored).for_each(|(bits, stored)| *bits = u16::from_le_bytes(*stored));
@@ -103,7 +108,7 @@ impl<'a> Tensor<'a> {
             copy()
         } else {
             let mut target = Array2::zeros(shape);
-            target.as_slice().into_iter().for_each(foveal::large_pages);
+            target.as_slice().into_iter().for_each(foveal_compute::advise_large_pages);
             let values = target.view_mut().into_dyn();
             self.arrange(&copy(), if transposed { values.reversed_axes() } else { values });
             target.into_raw_vec_and_offset().0

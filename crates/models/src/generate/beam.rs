@@ -12,15 +12,32 @@ use crate::layer::log_softmax;
 use crate::model::Transformer;
 use crate::model::transformer::Batch;
 use crate::trace::{Capture, Probe, Trace};
-use crate::{Error, Result};
+use crate::{Error, Result, Tokenizer};
 
 /// The tokens that begin and end a written sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct BosEos {
     /// Begins.
     pub begin: u32,
     /// Ends.
     pub end: u32,
+}
+
+impl BosEos {
+    /// Those of a tokenizer.
+    ///
+    /// # Errors
+    /// [`Error::MissingPart`] if it has none.
+    pub fn of(tokenizer: &Tokenizer) -> Result<Self> {
+        let special = tokenizer.special();
+        match (special.bos, special.eos) {
+            (Some(begin), Some(end)) => Ok(BosEos { begin, end }),
+            _ => Err(Error::MissingPart {
+                part: "tokens in its vocabulary that begin and end a sentence, as <s> and </s> do",
+                fit: "a translator that has them",
+            }),
+        }
+    }
 }
 
 /// How to search.
@@ -43,7 +60,7 @@ impl Default for Search {
 /// Something written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// Its tokens, without those that frame it.
+    /// Its tokens, without those that begin and end it.
     pub tokens: Vec<u32>,
     /// ln p.
     pub log_probability: f32,
@@ -57,20 +74,20 @@ pub struct Hypothesis {
 ///
 /// # Errors
 /// [`Error::TooShort`] for an empty source or no beam; as [`Transformer::encode`].
-pub fn search(model: &Transformer, source: &[u32], frame: Frame, search: Search) -> Result<Vec<Hypothesis>> {
+pub fn search(model: &Transformer, source: &[u32], bos_eos: BosEos, search: Search) -> Result<Vec<Hypothesis>> {
     if source.is_empty() || search.beams == 0 {
         return Err(Error::TooShort { tokens: source.len(), least: 1 });
     }
     let mut probe = Probe::default();
     let batch = Batch { tokens: source, lengths: &[source.len()] };
     let memory = model.encode(batch, &mut probe)?;
-    let mut writing = model.start(batch, memory.view())?;
+    let mut state = model.start(batch, memory.view())?;
     let mut open = vec![(Vec::new(), 0.0)];
     let mut ended: Vec<Hypothesis> = Vec::new();
     let most = search.most.min(model.config().context - 1);
-    let mut last = vec![frame.begin];
+    let mut last = vec![bos_eos.begin];
     for _ in 0..most {
-        let logits = model.write(&last, &mut writing, &mut probe)?;
+        let logits = model.write(&last, &mut state, &mut probe)?;
         // Every way to go on from every beginning.
         let mut ways: Vec<(usize, u32, f32)> = Vec::new();
         for (from, row) in logits.axis_iter(Axis(0)).enumerate() {
@@ -83,7 +100,7 @@ pub fn search(model: &Transformer, source: &[u32], frame: Frame, search: Search)
             if next.len() == search.beams {
                 break;
             }
-            if token == frame.end {
+            if token == bos_eos.end {
                 ended.push(hypothesis(open[from].0.clone(), p, search.length_penalty, true));
                 continue;
             }
@@ -96,7 +113,7 @@ pub fn search(model: &Transformer, source: &[u32], frame: Frame, search: Search)
             break;
         }
         last = open.iter().map(|(tokens, _)| tokens[tokens.len() - 1]).collect();
-        writing.select(&kept)?;
+        state.select(&kept)?;
     }
     if ended.is_empty() {
         ended = open.into_iter().map(|(tokens, p)| hypothesis(tokens, p, search.length_penalty, false)).collect();
@@ -119,10 +136,15 @@ const AT_ONCE: usize = 64;
 ///
 /// # Errors
 /// As [`search`].
-pub fn greedy<S: AsRef<[u32]>>(model: &Transformer, sources: &[S], frame: Frame, most: usize) -> Result<Vec<Vec<u32>>> {
+pub fn greedy<S: AsRef<[u32]>>(
+    model: &Transformer,
+    sources: &[S],
+    bos_eos: BosEos,
+    most: usize,
+) -> Result<Vec<Vec<u32>>> {
     let mut all = Vec::with_capacity(sources.len());
     for sources in sources.chunks(AT_ONCE) {
-        all.extend(greedy_batch(model, sources, frame, most.min(model.config().context - 1))?);
+        all.extend(greedy_batch(model, sources, bos_eos, most.min(model.config().context - 1))?);
     }
     Ok(all)
 }
@@ -130,7 +152,7 @@ pub fn greedy<S: AsRef<[u32]>>(model: &Transformer, sources: &[S], frame: Frame,
 fn greedy_batch<S: AsRef<[u32]>>(
     model: &Transformer,
     sources: &[S],
-    frame: Frame,
+    bos_eos: BosEos,
     most: usize,
 ) -> Result<Vec<Vec<u32>>> {
     let lengths: Vec<usize> = sources.iter().map(|source| source.as_ref().len()).collect();
@@ -145,16 +167,16 @@ fn greedy_batch<S: AsRef<[u32]>>(
     }
     let (batch, mut probe) = (Batch { tokens: &tokens, lengths: &lengths }, Probe::default());
     let memory = model.encode(batch, &mut probe)?;
-    let mut writing = model.start(batch, memory.view())?;
+    let mut state = model.start(batch, memory.view())?;
     let mut written = vec![Vec::new(); sources.len()];
     let mut open: Vec<usize> = (0..sources.len()).collect();
-    let mut last = vec![frame.begin; sources.len()];
+    let mut last = vec![bos_eos.begin; sources.len()];
     for _ in 0..most {
-        let logits = model.write(&last, &mut writing, &mut probe)?;
+        let logits = model.write(&last, &mut state, &mut probe)?;
         let (mut kept, mut still, mut next) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (row, &n)) in logits.axis_iter(Axis(0)).zip(&open).enumerate() {
             let best = (0..row.len()).fold(0, |best, token| if row[token] > row[best] { token } else { best }) as u32;
-            if best != frame.end {
+            if best != bos_eos.end {
                 written[n].push(best);
                 kept.push(place);
                 still.push(n);
@@ -164,7 +186,7 @@ fn greedy_batch<S: AsRef<[u32]>>(
         if still.is_empty() {
             break;
         }
-        writing.select(&kept)?;
+        state.select(&kept)?;
         (open, last) = (still, next);
     }
     Ok(written)
@@ -175,11 +197,11 @@ fn greedy_batch<S: AsRef<[u32]>>(
 ///
 /// # Errors
 /// As [`search`].
-pub fn watch(model: &Transformer, source: &[u32], target: &[u32], frame: Frame, capture: Capture) -> Result<Trace> {
+pub fn watch(model: &Transformer, source: &[u32], target: &[u32], bos_eos: BosEos, capture: Capture) -> Result<Trace> {
     let mut probe = Probe::new(capture);
     let batch = Batch { tokens: source, lengths: &[source.len()] };
     let memory = model.encode(batch, &mut probe)?;
-    let mut writing = model.start(batch, memory.view())?;
-    model.write(&[&[frame.begin], target].concat(), &mut writing, &mut probe)?;
+    let mut state = model.start(batch, memory.view())?;
+    model.write(&[&[bos_eos.begin], target].concat(), &mut state, &mut probe)?;
     Ok(probe.into_trace())
 }

@@ -72,11 +72,11 @@ impl Activation {
         if self == Activation::Relu {
             self.apply(&mut x);
             let y = x.into_shared();
-            return (y.clone(), Slopes(Kind::Positive(y)));
+            return (y.clone(), Slopes(SlopeValues::Positive(y)));
         }
         let (dim, blocks) = (x.dim(), contiguous(&mut x).par_chunks_mut(BLOCK));
         let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |x, y| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     y.write(x.iter_mut().map(|x| {
@@ -87,7 +87,7 @@ impl Activation {
                 },
             );
         }));
-        (y.into_shared(), Slopes(Kind::Each(x)))
+        (y.into_shared(), Slopes(SlopeValues::Each(x)))
     }
 
     /// up ⟵ f(gate)·up, in place: the middle of a gated MLP.
@@ -114,7 +114,7 @@ impl Activation {
         let (dim, gates) = (gate.dim(), contiguous(&mut gate).par_chunks_mut(BLOCK));
         let blocks = gates.zip(contiguous(&mut up).par_chunks_mut(BLOCK));
         let y = with_function!(self, both => parallel::write_new(dim, BLOCK, blocks, |(gate, up), y| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     y.write(gate.iter_mut().zip(up).map(|(gate, up)| {
@@ -125,16 +125,16 @@ impl Activation {
                 },
             );
         }));
-        Ok((y, Slopes(Kind::Each(gate)), Slopes(Kind::Each(up))))
+        Ok((y, Slopes(SlopeValues::Each(gate)), Slopes(SlopeValues::Each(up))))
     }
 }
 
 /// What the way back needs: how much each value of the output moves with its input.
 #[derive(Clone, Debug)]
-pub struct Slopes(Kind);
+pub struct Slopes(SlopeValues);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum SlopeValues {
     /// A slope for each value.
     Each(Array2<f32>),
     /// 1 where these are positive, and 0 elsewhere.
@@ -156,8 +156,8 @@ fn if_positive(dy: f32, of: f32) -> f32 {
 impl Slopes {
     fn shape(&self) -> &[usize] {
         match &self.0 {
-            Kind::Each(slopes) => slopes.shape(),
-            Kind::Positive(y) => y.shape(),
+            SlopeValues::Each(slopes) => slopes.shape(),
+            SlopeValues::Positive(y) => y.shape(),
         }
     }
 
@@ -168,8 +168,8 @@ impl Slopes {
     pub fn apply(&self, dy: &mut Array2<f32>) -> Result<(), Error> {
         expect("the gradient of the activation", self.shape(), dy.shape())?;
         match &self.0 {
-            Kind::Each(slopes) => for_each_with(dy, values(slopes), by_slope),
-            Kind::Positive(y) => for_each_with(dy, values(y), if_positive),
+            SlopeValues::Each(slopes) => for_each_with(dy, values(slopes), by_slope),
+            SlopeValues::Positive(y) => for_each_with(dy, values(y), if_positive),
         }
         Ok(())
     }
@@ -181,8 +181,8 @@ impl Slopes {
     pub fn backward(&self, dy: &Array2<f32>) -> Result<Array2<f32>, Error> {
         expect("the gradient of the activation", self.shape(), dy.shape())?;
         Ok(match &self.0 {
-            Kind::Each(slopes) => new_with(dy, values(slopes), by_slope),
-            Kind::Positive(y) => new_with(dy, values(y), if_positive),
+            SlopeValues::Each(slopes) => new_with(dy, values(slopes), by_slope),
+            SlopeValues::Positive(y) => new_with(dy, values(y), if_positive),
         })
     }
 }
@@ -192,7 +192,7 @@ fn new_with(x: &Array2<f32>, y: &[f32], f: impl Fn(f32, f32) -> f32 + Send + Syn
     let x = standard(x);
     let blocks = values(&x).par_chunks(BLOCK).zip(y.par_chunks(BLOCK));
     parallel::write_new(x.dim(), BLOCK, blocks, |(x, y), new| {
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || new.write(x.iter().zip(y).map(|(x, y)| f(*x, *y))),
         );
@@ -202,7 +202,7 @@ fn new_with(x: &Array2<f32>, y: &[f32], f: impl Fn(f32, f32) -> f32 + Send + Syn
 /// x ⟵ f(x).
 fn for_each(x: &mut Array2<f32>, f: impl Fn(f32) -> f32 + Send + Sync) {
     parallel::for_each(2 * x.len(), contiguous(x).par_chunks_mut(BLOCK), |x| {
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || x.iter_mut().for_each(|x| *x = f(*x)),
         );
@@ -213,7 +213,7 @@ fn for_each(x: &mut Array2<f32>, f: impl Fn(f32) -> f32 + Send + Sync) {
 fn for_each_with(x: &mut Array2<f32>, y: &[f32], f: impl Fn(f32, f32) -> f32 + Send + Sync) {
     let blocks = contiguous(x).par_chunks_mut(BLOCK).zip(y.par_chunks(BLOCK));
     parallel::for_each(2 * y.len(), blocks, |(x, y)| {
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || x.iter_mut().zip(y).for_each(|(x, y)| *x = f(*x, *y)),
         );

@@ -64,7 +64,7 @@ impl CrossEntropy {
         let rows = values(&logits).par_chunks(vocabulary.max(1)).zip(targets).zip(&mut losses);
         parallel::for_each(logits.len(), rows, |((logits, target), loss)| {
             if self.ignore != Some(*target) {
-                *loss = foveal::vectorise(
+                *loss = foveal_compute::vectorise(
                     #[inline(always)]
                     || {
                         let max = vector::max(logits);
@@ -91,7 +91,7 @@ impl CrossEntropy {
             if self.ignore == Some(*target) {
                 return logits.fill(0.0);
             }
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     let max = vector::max(logits);

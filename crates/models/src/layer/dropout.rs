@@ -41,7 +41,7 @@ pub fn apply(dropout: Dropout, x: &mut Array2<f32>) -> Result<(), Error> {
     let (dim, block) = (x.ncols(), parallel::block(x.ncols()));
     let blocks = parallel::contiguous(x).par_chunks_mut(block * dim).enumerate();
     parallel::for_each(blocks.len() * block * dim, blocks, |(i, rows)| {
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || {
                 for (n, row) in rows.chunks_exact_mut(dim).enumerate() {

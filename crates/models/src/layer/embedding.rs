@@ -16,7 +16,8 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use foveal::{Threads, affine};
+use foveal::Threads;
+use foveal_compute::affine;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::linear::project_backward_parameters;
@@ -115,7 +116,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If x has another width.
-    pub fn likeliest(&self, x: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>, Error> {
+    pub fn top_k_candidates(&self, x: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>, Error> {
         let x = x.insert_axis(Axis(0));
         let Some(tokens) = self.weight.candidates(x, k)? else { return Ok((0..).zip(self.logits(x)?).collect()) };
         // A matrix of one column would be read in another direction, and so summed in another order.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use foveal::{BigBird, FeatureMap, Pattern};
 
-use super::mechanism::{Made, Mechanism};
+use super::mechanism::{Built, Mechanism};
 use super::{Mixer, MultiHeadAttention, Random};
 use crate::Error;
 
@@ -205,7 +205,7 @@ impl Family {
         }
     }
 
-    /// The part of a block in which tokens hear of each other: `attention` of this kind, or what takes its place.
+    /// The token mixer of a block: `attention` of this kind, or what takes its place.
     ///
     /// # Errors
     /// If its sizes do not fit the place.
@@ -238,18 +238,18 @@ impl Family {
             Family::Swin { window } if window > 0 => Some(random.normal(((2 * window - 1).pow(2), heads), 0.02)),
             _ => None,
         };
-        let made = self.made(dim, place)?;
-        Ok(attention.with_mechanism(Mechanism { family: self, layer: place.layer, learned, made }))
+        let built = self.build(dim, place)?;
+        Ok(attention.with_mechanism(Mechanism { family: self, layer: place.layer, learned, built }))
     }
 
-    fn made(self, head_dim: usize, Place { layer, tokens, grid, .. }: Place) -> Result<Made, Error> {
+    fn build(self, head_dim: usize, Place { layer, tokens, grid, .. }: Place) -> Result<Built, Error> {
         Ok(match self {
-            Family::Softmax => Made::default(),
-            Family::Dot => Made::Softmax { scale: Some(1.0), pattern: None },
-            Family::Additive => Made::Additive,
+            Family::Softmax => Built::default(),
+            Family::Dot => Built::Softmax { scale: Some(1.0), pattern: None },
+            Family::Additive => Built::Additive,
             Family::Longformer { window, dilation, globals } => {
                 let globals: Vec<usize> = (0..globals.min(tokens)).collect();
-                Made::pattern(Pattern::longformer(window, dilation, &globals)?)
+                Built::pattern(Pattern::longformer(window, dilation, &globals)?)
             }
             Family::BigBird { block, window, globals, random, seed } => {
                 if block > 0 && tokens / block > MOST {
@@ -258,19 +258,19 @@ impl Family {
                 }
                 let seed = seed.wrapping_add(layer as u64);
                 let sizes = BigBird { block, window, global_start: globals, global_end: 0, random, seed };
-                Made::pattern(Pattern::big_bird(tokens, sizes)?)
+                Built::pattern(Pattern::big_bird(tokens, sizes)?)
             }
-            Family::Strided { stride } => Made::pattern(Pattern::strided(stride)?),
-            Family::Fixed { stride, summary } => Made::pattern(Pattern::fixed(stride, summary)?),
+            Family::Strided { stride } => Built::pattern(Pattern::strided(stride)?),
+            Family::Fixed { stride, summary } => Built::pattern(Pattern::fixed(stride, summary)?),
             Family::Swin { window } => {
                 let side = grid.ok_or_else(|| self.misplaced("an image in patches, without a class token"))?;
                 let (grid, size) = ((side, side), (window, window));
                 let shift = if layer.is_multiple_of(2) || window >= side { 0 } else { window / 2 };
-                Made::Swin { pattern: Pattern::swin(grid, size, (shift, shift))?, window: size, grid }
+                Built::Swin { pattern: Pattern::swin(grid, size, (shift, shift))?, window: size, grid }
             }
-            Family::Linear => Made::Linear(FeatureMap::Elu),
+            Family::Linear => Built::Linear(FeatureMap::Elu),
             Family::Favor { features, seed } => {
-                Made::Linear(FeatureMap::favor(head_dim, features, seed.wrapping_add(layer as u64))?)
+                Built::Linear(FeatureMap::favor(head_dim, features, seed.wrapping_add(layer as u64))?)
             }
             Family::Fourier => return Err(self.misplaced("the place of self-attention in an encoder")),
         })

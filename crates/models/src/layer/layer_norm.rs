@@ -77,7 +77,7 @@ impl LayerNorm {
         let blocks =
             (values(&x).par_chunks((block * dim).max(1))).zip(values_mut(&mut statistics).par_chunks_mut(block * 2));
         let y = parallel::write_new(x.dim(), block * dim, blocks, |(x, statistics), y| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     for (x, statistics) in x.chunks_exact(dim).zip(statistics.as_chunks_mut().0) {
@@ -121,7 +121,7 @@ impl LayerNorm {
             .zip(values_mut(&mut sums).par_chunks_mut(2 * dim));
         parallel::for_each(3 * x.len(), blocks, |(((x, dx), statistics), sums)| {
             let (dweight, dbias) = sums.split_at_mut(dim);
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     let rows = x.chunks_exact(dim).zip(dx.chunks_exact_mut(dim));

@@ -11,7 +11,8 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
-use foveal::{Threads, affine, matmul};
+use foveal::Threads;
+use foveal_compute::{affine, matmul};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use super::shape::expect;

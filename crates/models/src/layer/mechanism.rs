@@ -1,17 +1,20 @@
 //! What stands between queries, keys and values and the outputs of the heads, in one layer.
 //!
-//! A [`Mechanism`] is what a layer *is*: made once, with what it has learned. [`Attending`] is what a call *does*: the
+//! A [`Mechanism`] is what a layer *is*: made once, with what it has learned. [`BoundAttention`] is what a call *does*: the
 //! mechanism with the masks and options of that call, and enough, with queries, keys and the log-sum-exp of each row, to give
 //! back any weight.
 
 use std::ops::Range;
 
 use foveal::{
-    AdditiveAttention, Attention, Bias, FeatureMap, Forward, Gradients, LinearAttention, Mask, Pattern, Pool, Scratch,
+    AdditiveAttention, Attention, Bias, FeatureMap, Forward, GradientsMut, LinearAttention, Mask, Pattern, Pool,
+    Scratch, Tensor,
 };
-use ndarray::{Array2, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4};
+use ndarray::{
+    Array2, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4, CowArray, Ix4,
+};
 
-use super::{Family, Parameters, Room};
+use super::{Family, ParamMut, Parameters};
 use crate::Error;
 
 /// How the heads of one layer attend. See [`Family`] for the kinds there are.
@@ -22,27 +25,27 @@ pub struct Mechanism {
     pub(super) layer: usize,
     /// What it learns: a of additive attention, [H, Dh], or the table of Swin's biases, [distances, H].
     pub learned: Option<Array2<f32>>,
-    pub(super) made: Made,
+    pub(super) built: Built,
 }
 
 /// What follows from the family and the place of the layer.
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+pub(super) enum Built {
     Softmax { scale: Option<f32>, pattern: Option<Pattern> },
     Swin { pattern: Pattern, window: (usize, usize), grid: (usize, usize) },
     Linear(FeatureMap),
     Additive,
 }
 
-impl Default for Made {
+impl Default for Built {
     fn default() -> Self {
-        Made::Softmax { scale: None, pattern: None }
+        Built::Softmax { scale: None, pattern: None }
     }
 }
 
-impl Made {
+impl Built {
     pub fn pattern(pattern: Pattern) -> Self {
-        Made::Softmax { scale: None, pattern: Some(pattern) }
+        Built::Softmax { scale: None, pattern: Some(pattern) }
     }
 }
 
@@ -58,8 +61,8 @@ impl Parameters for Mechanism {
         self.learned.visit(prefix, f);
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.learned.rooms(prefix, f);
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.learned.params_mut(prefix, f);
     }
 }
 
@@ -73,28 +76,28 @@ impl Mechanism {
     ///
     /// # Errors
     /// [`foveal::Error::Unfit`] if an option has no meaning for it.
-    pub fn with(&self, call: &Attention) -> Result<Attending, Error> {
+    pub fn with(&self, call: &Attention) -> Result<BoundAttention, Error> {
         let call = call.clone();
         let learned = || self.learned.clone().unwrap_or_default();
-        Ok(match &self.made {
-            Made::Softmax { scale, pattern } => {
+        Ok(match &self.built {
+            Built::Softmax { scale, pattern } => {
                 let call = scale.iter().fold(call, |call, scale| call.scale(*scale));
                 let patterns = pattern.iter().map(|pattern| Mask::pattern(pattern.clone()));
-                Attending::Softmax(patterns.fold(call, Attention::and_mask))
+                BoundAttention::Softmax(patterns.fold(call, Attention::and_mask))
             }
-            Made::Swin { pattern, window, grid } => {
+            Built::Swin { pattern, window, grid } => {
                 let call = call.and_mask(Mask::pattern(pattern.clone()));
-                Attending::Softmax(call.bias(Bias::swin(learned(), *window, *grid)?))
+                BoundAttention::Softmax(call.bias(Bias::swin(learned(), *window, *grid)?))
             }
-            Made::Linear(features) => Attending::Linear(LinearAttention::with_options(features.clone(), &call)?),
-            Made::Additive => Attending::Additive(AdditiveAttention::with_options(learned(), &call)?),
+            Built::Linear(features) => BoundAttention::Linear(LinearAttention::with_options(features.clone(), &call)?),
+            Built::Additive => BoundAttention::Additive(AdditiveAttention::with_options(learned(), &call)?),
         })
     }
 }
 
 /// A mechanism with the options of a call. All kinds are asked for the same things.
 #[derive(Clone, Debug)]
-pub enum Attending {
+pub enum BoundAttention {
     /// Softmax attention, sparse or not.
     Softmax(Attention),
     /// Features in place of the softmax.
@@ -103,29 +106,41 @@ pub enum Attending {
     Additive(AdditiveAttention),
 }
 
-impl From<Attention> for Attending {
+impl From<Attention> for BoundAttention {
     fn from(attention: Attention) -> Self {
-        Attending::Softmax(attention)
+        BoundAttention::Softmax(attention)
     }
 }
 
-impl Attending {
+impl From<LinearAttention> for BoundAttention {
+    fn from(attention: LinearAttention) -> Self {
+        BoundAttention::Linear(attention)
+    }
+}
+
+impl From<AdditiveAttention> for BoundAttention {
+    fn from(attention: AdditiveAttention) -> Self {
+        BoundAttention::Additive(attention)
+    }
+}
+
+impl BoundAttention {
     /// The outputs of the heads, [B, H, T, Dv], and the log-sum-exp of each row, [B, H, T].
     ///
     /// # Errors
     /// If shapes or options do not fit; see [`foveal::Error`].
     pub fn forward_into(
         &self,
-        (q, k, v): (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
+        (q, k, v): (Tensor, Tensor, Tensor),
         mut out: ArrayViewMut4<f32>,
-        mut lse: ArrayViewMut3<f32>,
+        mut lse: ArrayViewMut3<f64>,
     ) -> Result<(), foveal::Error> {
         let forward = match self {
-            Attending::Softmax(attention) => {
+            BoundAttention::Softmax(attention) => {
                 return Scratch::lend(|scratch| attention.forward_into(q, k, v, out, lse, scratch));
             }
-            Attending::Linear(attention) => attention.forward(q, k, v)?,
-            Attending::Additive(attention) => attention.forward(q, k, v)?,
+            BoundAttention::Linear(attention) => attention.forward(&f32s(&q), &f32s(&k), &f32s(&v))?,
+            BoundAttention::Additive(attention) => attention.forward(&f32s(&q), &f32s(&k), &f32s(&v))?,
         };
         out.assign(&forward.out);
         lse.assign(&forward.lse);
@@ -135,7 +150,7 @@ impl Attending {
     /// The gradients of queries, keys and values, which overwrite dq, dk and dv; returns that of what is learned beside them.
     ///
     /// # Errors
-    /// As [`forward_into`](Attending::forward_into).
+    /// As [`forward_into`](BoundAttention::forward_into).
     pub fn backward_into(
         &self,
         (q, k, v): (ArrayView4<f32>, ArrayView4<f32>, ArrayView4<f32>),
@@ -143,71 +158,83 @@ impl Attending {
         dout: ArrayView4<f32>,
         (mut dq, mut dk, mut dv): (ArrayViewMut4<f32>, ArrayViewMut4<f32>, ArrayViewMut4<f32>),
     ) -> Result<Option<ArrayD<f32>>, foveal::Error> {
-        let gradients = match self {
-            Attending::Softmax(attention) => {
-                return Scratch::lend(|scratch| {
-                    attention.backward_into((q, k, v), forward, dout, (dq, dk, dv), scratch)
-                });
+        let (gradients, dbias) = match self {
+            BoundAttention::Softmax(attention) => {
+                let targets = GradientsMut::set(dq, dk, dv);
+                let learned =
+                    Scratch::lend(|scratch| attention.backward_into(q, k, v, forward, dout, targets, scratch))?;
+                return Ok(learned.dbias);
             }
-            Attending::Linear(attention) => attention.backward(q, k, v, forward, dout)?,
-            Attending::Additive(attention) => {
+            BoundAttention::Linear(attention) => {
                 let gradients = attention.backward(q, k, v, forward, dout)?;
-                let dbias = Some(gradients.dweight.into_dyn());
-                Gradients { dq: gradients.dq, dk: gradients.dk, dv: gradients.dv, dbias }
+                ([gradients.dq, gradients.dk, gradients.dv], None)
+            }
+            BoundAttention::Additive(attention) => {
+                let gradients = attention.backward(q, k, v, forward, dout)?;
+                ([gradients.dq, gradients.dk, gradients.dv], Some(gradients.dweight.into_dyn()))
             }
         };
-        dq.assign(&gradients.dq);
-        dk.assign(&gradients.dk);
-        dv.assign(&gradients.dv);
-        Ok(gradients.dbias)
+        for (target, gradient) in [&mut dq, &mut dk, &mut dv].into_iter().zip(gradients) {
+            target.assign(&gradient);
+        }
+        Ok(dbias)
     }
 
     /// All weights: [B, H, T, S].
     ///
     /// # Errors
-    /// As [`forward_into`](Attending::forward_into).
-    pub fn weights(&self, q: ArrayView4<f32>, k: ArrayView4<f32>) -> Result<Array4<f32>, foveal::Error> {
+    /// As [`forward_into`](BoundAttention::forward_into).
+    pub fn weights(&self, q: Tensor, k: Tensor) -> Result<Array4<f32>, foveal::Error> {
         match self {
-            Attending::Softmax(attention) => attention.weights(q, k),
-            Attending::Linear(attention) => attention.weights(q, k),
-            Attending::Additive(attention) => attention.weights(q, k),
+            BoundAttention::Softmax(attention) => attention.weights(q, k),
+            BoundAttention::Linear(attention) => attention.weights(&f32s(&q), &f32s(&k)),
+            BoundAttention::Additive(attention) => attention.weights(&f32s(&q), &f32s(&k)),
         }
     }
 
     /// The weights of queries `rows` on keys `cols`, in sequence and head `at`.
     ///
     /// # Errors
-    /// As [`forward_into`](Attending::forward_into); also if the rectangle does not lie within the matrix.
+    /// As [`forward_into`](BoundAttention::forward_into); also if the rectangle does not lie within the matrix.
     pub fn tile(
         &self,
-        (q, k, lse): (ArrayView4<f32>, ArrayView4<f32>, ArrayView3<f32>),
+        (q, k, lse): (Tensor, Tensor, ArrayView3<f64>),
         at: (usize, usize),
         rows: Range<usize>,
         cols: Range<usize>,
     ) -> Result<Array2<f32>, foveal::Error> {
         match self {
-            Attending::Softmax(attention) => attention.tile(q, k, lse, at, rows, cols),
-            Attending::Linear(attention) => attention.tile(q, k, lse, at, rows, cols),
-            Attending::Additive(attention) => attention.tile(q, k, lse, at, rows, cols),
+            BoundAttention::Softmax(attention) => attention.head(q, k, lse, at)?.tile(rows, cols),
+            BoundAttention::Linear(attention) => attention.head(&f32s(&q), &f32s(&k), lse, at)?.tile(rows, cols),
+            BoundAttention::Additive(attention) => attention.head(&f32s(&q), &f32s(&k), lse, at)?.tile(rows, cols),
         }
     }
 
     /// The same, pooled to a picture.
     ///
     /// # Errors
-    /// As [`tile`](Attending::tile); also if there are more pixels than cells in either direction.
+    /// As [`tile`](BoundAttention::tile); also if there are more pixels than cells in either direction.
     pub fn map(
         &self,
-        (q, k, lse): (ArrayView4<f32>, ArrayView4<f32>, ArrayView3<f32>),
+        (q, k, lse): (Tensor, Tensor, ArrayView3<f64>),
         at: (usize, usize),
         (rows, cols): (Range<usize>, Range<usize>),
         pixels: (usize, usize),
         pool: Pool,
     ) -> Result<Array2<f32>, foveal::Error> {
         match self {
-            Attending::Softmax(attention) => attention.map(q, k, lse, at, rows, cols, pixels, pool),
-            Attending::Linear(attention) => attention.map(q, k, lse, at, rows, cols, pixels, pool),
-            Attending::Additive(attention) => attention.map(q, k, lse, at, rows, cols, pixels, pool),
+            BoundAttention::Softmax(attention) => attention.head(q, k, lse, at)?.map(rows, cols, pixels, pool),
+            BoundAttention::Linear(attention) => {
+                attention.head(&f32s(&q), &f32s(&k), lse, at)?.map(rows, cols, pixels, pool)
+            }
+            BoundAttention::Additive(attention) => {
+                attention.head(&f32s(&q), &f32s(&k), lse, at)?.map(rows, cols, pixels, pool)
+            }
         }
     }
+}
+
+/// For the kinds that compute with f32 alone: as it is, or widened.
+fn f32s<'a>(tensor: &Tensor<'a>) -> CowArray<'a, f32, Ix4> {
+    tensor.as_f32().map_or_else(|| tensor.to_f32().into(), Into::into)
 }

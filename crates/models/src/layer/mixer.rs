@@ -1,8 +1,8 @@
-//! The part of a block in which tokens hear of each other.
+//! The token mixer of a block: where tokens exchange information.
 
 use ndarray::ArrayViewD;
 
-use super::{Family, MultiHeadAttention, Parameters, Room};
+use super::{Family, MultiHeadAttention, ParamMut, Parameters};
 
 /// Attention of any kind, or a Fourier transform.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl Parameters for Mixer {
         self.attention().into_iter().for_each(|attention| attention.visit(prefix, f));
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.attention_mut().into_iter().for_each(|attention| attention.rooms(prefix, f));
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.attention_mut().into_iter().for_each(|attention| attention.params_mut(prefix, f));
     }
 }

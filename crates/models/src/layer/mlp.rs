@@ -124,6 +124,12 @@ impl GatedMlp {
         GatedMlp { gate: linear(dim, hidden), up: linear(dim, hidden), activation, down: linear(hidden, dim) }
     }
 
+    /// The same with biases of 0.
+    pub fn biased(dim: usize, hidden: usize, activation: Activation, random: &mut Random) -> Self {
+        let mut linear = |inputs, outputs| Linear::new(inputs, outputs, random);
+        GatedMlp { gate: linear(dim, hidden), up: linear(dim, hidden), activation, down: linear(hidden, dim) }
+    }
+
     /// y: [N, D] for x: [N, D].
     ///
     /// # Errors

@@ -10,7 +10,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
 pub mod activation;
-mod attended;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod embedding;
@@ -26,6 +25,7 @@ mod parallel;
 mod parameters;
 mod projection;
 mod random;
+mod record;
 pub mod residual;
 pub mod rms_norm;
 mod shape;
@@ -34,7 +34,6 @@ pub(crate) mod vector;
 mod weight;
 
 pub use activation::Activation;
-pub use attended::{Attended, Memory, Source};
 pub(crate) use cross_entropy::log_softmax;
 pub use cross_entropy::{CrossEntropy, Loss};
 pub use dropout::Dropout;
@@ -43,14 +42,15 @@ pub use family::Family;
 pub(crate) use family::Place;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
-pub use mechanism::{Attending, Mechanism};
+pub use mechanism::{BoundAttention, Mechanism};
 pub use mixer::Mixer;
 pub use mlp::{GatedMlp, Mlp};
 pub use multi_head::MultiHeadAttention;
-pub use parameters::{Parameters, Room};
+pub use parameters::{ParamMut, Parameters};
 pub(crate) use parameters::{join, parameters};
 pub use projection::Projection;
 pub use random::{Random, derive_seed};
+pub use record::{AttentionRecord, Memory, Source};
 pub use residual::{NormOrder, Residual, add};
 pub use rms_norm::RmsNorm;
 pub(crate) use shape::expect;

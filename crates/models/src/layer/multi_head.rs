@@ -15,20 +15,20 @@
 //! assert_eq!(layer.parameter_count(), 4 * (64 * 64 + 64));
 //! let x = Array2::ones((2 * 5, 64)); // two sequences of five tokens
 //! let causal = Attention::new().mask(Mask::causal());
-//! let (y, attended) = layer.infer(&x, 2, Source::Own, &causal)?;
+//! let (y, record) = layer.infer(&x, 2, Source::Own, &causal)?;
 //! assert_eq!(y.dim(), (10, 64));
-//! assert_eq!(attended.weights()?.dim(), (2, 8, 5, 5));
+//! assert_eq!(record.weights()?.dim(), (2, 8, 5, 5));
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use foveal::{Attention, Forward, KvCache, Rope, RopeTable};
-use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView4, ArrayViewMut4, Axis, Ix4, s};
+use foveal::{Attention, Forward, KvCache, Rope, RopeTable, Tensor};
+use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayViewMut4, Axis, Ix4, s};
 
-pub use super::attended::{Attended, Gradients, Memory, Saved, Source};
 use super::parallel::values;
+pub use super::record::{AttentionRecord, Gradients, Memory, Saved, Source};
 use super::shape::expect;
 use super::{Linear, Mechanism, Projection, Random, parameters};
 use crate::Error;
@@ -83,7 +83,7 @@ impl MultiHeadAttention {
         let (q, k, v) = (linear(d_model, d_model), linear(d_model, key_heads * dim), linear(d_model, key_heads * dim));
         let output = linear(d_model, d_model);
         let layer = MultiHeadAttention::from_parts(Projection::Separate { q, k, v }, output, heads, key_heads)?;
-        Ok(layer.with_rope(&Arc::new(RopeTable::new(Rope::new(dim)))))
+        Ok(layer.with_rope(&Arc::new(RopeTable::new(Rope::new(dim)?))))
     }
 
     /// From weights that exist already, without RoPE.
@@ -190,17 +190,17 @@ impl MultiHeadAttention {
         batch: usize,
         source: Source,
         attention: &Attention,
-    ) -> Result<(Array2<f32>, Attended), Error> {
-        let attended = self.attend(x, batch, source, attention)?;
-        Ok((self.join(&attended)?, attended))
+    ) -> Result<(Array2<f32>, AttentionRecord), Error> {
+        let record = self.attend(x, batch, source, attention)?;
+        Ok((self.join(&record)?, record))
     }
 
     /// The heads' outputs side by side, through W_o: [B·T, D].
     ///
     /// # Errors
     /// If they are not those of this layer.
-    pub fn join(&self, attended: &Attended) -> Result<Array2<f32>, Error> {
-        self.output.forward(rows_of(&attended.forward.out))
+    pub fn join(&self, record: &AttentionRecord) -> Result<Array2<f32>, Error> {
+        self.output.forward(rows_of(&record.forward.out))
     }
 
     /// [`infer`](MultiHeadAttention::infer) without a cache, with what [`backward`](MultiHeadAttention::backward) needs.
@@ -216,8 +216,8 @@ impl MultiHeadAttention {
         attention: &Attention,
     ) -> Result<(Array2<f32>, Saved), Error> {
         let source = memory.map_or(Source::Own, |memory| Source::Memory(memory.view()));
-        let (y, attended) = self.infer(x, batch, source, attention)?;
-        Ok((y, Saved { input: x.clone(), memory: memory.cloned(), attended }))
+        let (y, record) = self.infer(x, batch, source, attention)?;
+        Ok((y, Saved { input: x.clone(), memory: memory.cloned(), record }))
     }
 
     /// The gradients of x and of the other sequence.
@@ -230,14 +230,14 @@ impl MultiHeadAttention {
         dy: impl Into<ArrayView2<'d, f32>>,
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
-        let Attended { q, k, v, forward, attending, .. } = &saved.attended;
+        let AttentionRecord { q, k, v, forward, attention, .. } = &saved.record;
         let dout = self.output.backward(rows_of(&forward.out), dy, Arc::make_mut(&mut grad.output))?;
         let (x, b, h, g) = (saved.input.view(), q.dim().0, self.heads, self.key_heads);
         let dgates = gate_gradients(rows_of(&forward.out), &dout, (b, h));
         let dout = self.heads_of(dout, b)?;
         let engine = |dq, dkv: ArrayViewMut4<f32>| {
             let (dk, dv) = dkv.split_at(Axis(1), g);
-            attending.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), (dq, dk, dv))
+            attention.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), (dq, dk, dv))
         };
         // The engine writes where the projections will read: [B, T, heads, Dh] in memory.
         let columns = |rows: usize, columns: &Range<usize>| self.heads_of(Array2::zeros((rows, columns.len())), b);
@@ -274,7 +274,7 @@ impl MultiHeadAttention {
         batch: usize,
         source: Source,
         attention: &Attention,
-    ) -> Result<Attended, Error> {
+    ) -> Result<AttentionRecord, Error> {
         let x = x.into();
         let (h, g) = (self.heads, self.key_heads);
         let start = match &source {
@@ -295,23 +295,22 @@ impl MultiHeadAttention {
             Source::Memory(memory) => (self.queries(x, batch)?, self.project_memory(*memory, batch)?),
             Source::Projected(memory) => (self.queries(x, batch)?, (*memory).clone()),
         };
-        let attending = self.mechanism.with(attention)?;
+        let attention = self.mechanism.with(attention)?;
         let (b, _, t, _) = q.dim();
         // The engine writes where W_o will read: [B, T, H, Dh] in memory.
         let mut out = self.heads_of(Array2::zeros((b * t, h * self.head_dim)), b)?;
         let mut lse = Array3::zeros((b, h, t));
-        let mut run = |k: ArrayView4<f32>, v: ArrayView4<f32>| {
-            attending.forward_into((q.view(), k, v), out.view_mut(), lse.view_mut())
-        };
+        let mut run =
+            |k: Tensor, v: Tensor| attention.forward_into(((&q).into(), k, v), out.view_mut(), lse.view_mut());
         match source {
             Source::Cache(cache) => {
                 cache.append(&k, &v)?;
                 // A call that is refused leaves the cache as it was.
                 run(cache.k(), cache.v()).inspect_err(|_| cache.truncate(start))?;
             }
-            _ => run(k.view(), v.view())?,
+            _ => run((&k).into(), (&v).into())?,
         }
-        Ok(Attended { q, k, v, forward: Forward { out, lse }, attending, start })
+        Ok(AttentionRecord { q, k, v, forward: Forward { out, lse }, attention, start })
     }
 
     fn queries(&self, x: ArrayView2<f32>, batch: usize) -> Result<ArcArray<f32, Ix4>, Error> {
@@ -345,7 +344,7 @@ fn gate_gradients(out: ArrayView2<f32>, dout: &Array2<f32>, (b, h): (usize, usiz
     for (n, mut dgates) in dgates.outer_iter_mut().enumerate() {
         let (out, dout) = (&out[n * sequence..(n + 1) * sequence], &dout[n * sequence..(n + 1) * sequence]);
         let mut columns = vec![0.0; width];
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || {
                 for (out, dout) in out.chunks_exact(width).zip(dout.chunks_exact(width)) {

@@ -1,6 +1,7 @@
 //! Loops over rows, on as many threads as are worth it.
 
-use foveal::{Threads, Unwritten};
+use foveal::Threads;
+use foveal_compute::Unwritten;
 use ndarray::{Array2, ArrayBase, ArrayView, CowArray, Data, DataMut, Dimension};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
@@ -33,7 +34,7 @@ pub fn write_new<I: IndexedParallelIterator>(
     beside: I,
     work: impl Fn(I::Item, &mut Unwritten) + Send + Sync,
 ) -> Array2<f32> {
-    foveal::write_new(dim, block, beside.with_min_len(least(dim.0 * dim.1)), work)
+    foveal_compute::write_new(dim, block, beside.with_min_len(least(dim.0 * dim.1)), work)
 }
 
 /// How many blocks a thread takes at least, where all hold `values` numbers together.

@@ -30,12 +30,12 @@ pub trait Parameters {
     /// Calls `f` with the name and the values of every parameter.
     fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>));
 
-    /// Calls `f` with the name of every parameter and the room it takes, to be filled.
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>));
+    /// Calls `f` with the name of every parameter and the parameter itself, to be changed.
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>));
 
     /// Calls `f` with the name and the values of every parameter, which can be changed.
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
-        self.rooms(prefix, &mut |name, room| f(name, room.into_values()));
+        self.params_mut(prefix, &mut |name, param| f(name, param.into_values()));
     }
 
     /// How many numbers there are to train.
@@ -57,21 +57,21 @@ pub trait Parameters {
     }
 }
 
-/// Where a parameter is kept.
+/// A parameter, to be changed.
 #[derive(Debug)]
-pub enum Room<'a> {
+pub enum ParamMut<'a> {
     /// As numbers of 32 bits.
     Values(ArrayViewMutD<'a, f32>),
     /// As a file stores them.
     Weight(&'a mut Weight),
 }
 
-impl<'a> Room<'a> {
+impl<'a> ParamMut<'a> {
     /// As numbers of 32 bits, which a [`Weight`] becomes by it.
     pub fn into_values(self) -> ArrayViewMutD<'a, f32> {
         match self {
-            Room::Values(values) => values,
-            Room::Weight(weight) => weight.view_mut().into_dyn(),
+            ParamMut::Values(values) => values,
+            ParamMut::Weight(weight) => weight.view_mut().into_dyn(),
         }
     }
 }
@@ -82,8 +82,8 @@ impl<D: Dimension> Parameters for Array<f32, D> {
         f(prefix, self.view().into_dyn());
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        f(prefix, Room::Values(self.view_mut().into_dyn()));
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        f(prefix, ParamMut::Values(self.view_mut().into_dyn()));
     }
 }
 
@@ -93,8 +93,8 @@ impl<P: Parameters + Clone> Parameters for Arc<P> {
         (**self).visit(prefix, f);
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        Arc::make_mut(self).rooms(prefix, f);
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        Arc::make_mut(self).params_mut(prefix, f);
     }
 }
 
@@ -104,8 +104,8 @@ impl<P: Parameters> Parameters for Option<P> {
         self.iter().for_each(|part| part.visit(prefix, f));
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.iter_mut().for_each(|part| part.rooms(prefix, f));
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.iter_mut().for_each(|part| part.params_mut(prefix, f));
     }
 }
 
@@ -115,8 +115,8 @@ impl<P: Parameters> Parameters for Vec<P> {
         self.iter().enumerate().for_each(|(i, part)| part.visit(&join(prefix, &i.to_string()), f));
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.iter_mut().enumerate().for_each(|(i, part)| part.rooms(&join(prefix, &i.to_string()), f));
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.iter_mut().enumerate().for_each(|(i, part)| part.params_mut(&join(prefix, &i.to_string()), f));
     }
 }
 
@@ -137,8 +137,8 @@ macro_rules! parameters {
                 $(self.$field.visit(&$crate::layer::join(prefix, $name), f);)+
             }
 
-            fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, $crate::layer::Room<'a>)) {
-                $(self.$field.rooms(&$crate::layer::join(prefix, $name), f);)+
+            fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, $crate::layer::ParamMut<'a>)) {
+                $(self.$field.params_mut(&$crate::layer::join(prefix, $name), f);)+
             }
 
         }

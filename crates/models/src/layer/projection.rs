@@ -7,12 +7,13 @@
 
 use std::ops::Range;
 
-use foveal::{Threads, affine, affine_side_by_side, matmul};
+use foveal::Threads;
+use foveal_compute::{affine, affine_side_by_side, matmul};
 use ndarray::{Array2, ArrayView2, s};
 
 use super::linear::project_backward_parameters;
 use super::shape::expect;
-use super::{Linear, Parameters, Room, parameters::join};
+use super::{Linear, ParamMut, Parameters, parameters::join};
 use crate::Error;
 
 /// The weights that make queries, keys and values, as the model's file stores them.
@@ -44,13 +45,13 @@ impl Parameters for Projection {
         }
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
         match self {
-            Projection::Fused(qkv) => qkv.rooms(&join(prefix, "qkv_proj"), f),
+            Projection::Fused(qkv) => qkv.params_mut(&join(prefix, "qkv_proj"), f),
             Projection::Separate { q, k, v } => {
-                q.rooms(&join(prefix, "q_proj"), f);
-                k.rooms(&join(prefix, "k_proj"), f);
-                v.rooms(&join(prefix, "v_proj"), f);
+                q.params_mut(&join(prefix, "q_proj"), f);
+                k.params_mut(&join(prefix, "k_proj"), f);
+                v.params_mut(&join(prefix, "v_proj"), f);
             }
         }
     }

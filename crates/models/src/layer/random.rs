@@ -84,7 +84,7 @@ impl Random {
 /// Zeros, where a file's weights will be, to be read over and over.
 fn to_be_filled<S: ShapeBuilder<Dim = D>, D: Dimension>(shape: S) -> Array<f32, D> {
     let weights = Array::zeros(shape);
-    weights.as_slice_memory_order().into_iter().for_each(foveal::large_pages);
+    weights.as_slice_memory_order().into_iter().for_each(foveal_compute::advise_large_pages);
     weights
 }
 

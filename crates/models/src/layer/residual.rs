@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
-use super::{Dropout, Layer, Parameters, Room, dropout, parameters::join};
+use super::{Dropout, Layer, ParamMut, Parameters, dropout, parameters::join};
 use crate::Error;
 
 /// Where the norm stands.
@@ -63,9 +63,9 @@ impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
         self.layer.visit(prefix, f);
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.norm.rooms(&join(prefix, "norm"), f);
-        self.layer.rooms(prefix, f);
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.norm.params_mut(&join(prefix, "norm"), f);
+        self.layer.params_mut(prefix, f);
     }
 }
 
@@ -192,7 +192,7 @@ pub fn add<'a>(y: &mut Array2<f32>, x: impl Into<ArrayView2<'a, f32>>) -> Result
     expect("the other summand", y.shape(), x.shape())?;
     let blocks = contiguous(y).par_chunks_mut(BLOCK).zip(values(&x).par_chunks(BLOCK));
     parallel::for_each(x.len(), blocks, |(y, x)| {
-        foveal::vectorise(
+        foveal_compute::vectorise(
             #[inline(always)]
             || y.iter_mut().zip(x).for_each(|(y, x)| *y += x),
         );

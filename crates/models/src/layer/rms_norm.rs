@@ -72,7 +72,7 @@ impl RmsNorm {
         let (mut scales, block) = (Array1::zeros(x.nrows()), parallel::block(dim));
         let blocks = values(&x).par_chunks((block * dim).max(1)).zip(values_mut(&mut scales).par_chunks_mut(block));
         let y = parallel::write_new(x.dim(), block * dim, blocks, |(x, scales), y| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     for (x, scale) in x.chunks_exact(dim).zip(scales) {
@@ -108,7 +108,7 @@ impl RmsNorm {
             .zip(values(&saved.scale).par_chunks(block))
             .zip(values_mut(&mut sums).par_chunks_mut(dim));
         parallel::for_each(3 * x.len(), blocks, |(((x, dx), scales), dweight)| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     let rows = x.chunks_exact(dim).zip(dx.chunks_exact_mut(dim));

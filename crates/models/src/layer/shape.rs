@@ -7,5 +7,6 @@ pub fn expect(what: &'static str, expected: &[usize], got: &[usize]) -> Result<(
     if expected == got {
         return Ok(());
     }
-    Err(foveal::Error::Shape { what, expected: expected.to_vec(), got: got.to_vec() }.into())
+    let axes = if expected.len() == 1 { "[values]" } else { "[rows, values]" };
+    Err(foveal::Error::Shape { what, axes, expected: expected.to_vec(), got: got.to_vec() }.into())
 }

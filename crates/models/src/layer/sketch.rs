@@ -5,11 +5,12 @@
 //!
 //! $$ |x \cdot w_v - s_v\, x \cdot c_v| \le \lVert x \rVert\, \lVert w_v - s_v c_v \rVert $$
 //!
-//! (Cauchy and Schwarz). Whatever lies below the k-th largest of what the scores are at least, even at its most, is not one of
-//! the k largest. The few that remain are computed as they would have been among all others. So the choice is exact, and
-//! a quarter of the bytes are read: generating text waits for its weights, of which these are a third in a GPT-2.
+//! (Cauchy and Schwarz), a lower and an upper bound on every score. A token whose upper bound is below the k-th largest lower
+//! bound cannot be in the top k. The few tokens that remain are scored as they would have been among all others, so the choice
+//! is exact. A quarter of the bytes are read: generating text waits for its weights, of which these are a third in a GPT-2.
 
-use foveal::{Operand, Threads, affine, vectorise};
+use foveal::Threads;
+use foveal_compute::{Operand, affine, vectorise};
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
@@ -45,7 +46,7 @@ impl Sketch {
         let (vocabulary, dim) = matrix.dim();
         let mut codes = Array2::zeros((vocabulary, dim));
         let room = codes.as_slice_mut().expect("in standard layout");
-        foveal::large_pages(room);
+        foveal_compute::advise_large_pages(room);
         let mut rows = vec![Row::default(); vocabulary];
         let block = parallel::block(dim);
         let pieces = room.par_chunks_mut(block * dim.max(1)).zip(rows.par_chunks_mut(block)).enumerate();

@@ -1,4 +1,4 @@
-//! Arithmetic on slices that the compiler turns into vector code inside [`foveal::vectorise`].
+//! Arithmetic on slices that the compiler turns into vector code inside [`foveal_compute::vectorise`].
 //!
 //! Multiplications and additions are separate on purpose: a fused one would be a function call where the processor lacks
 //! it, and so the results are the same on all instruction sets.

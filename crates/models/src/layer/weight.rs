@@ -19,11 +19,12 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 
-use foveal::{Operand, bf16, f16};
+use foveal::{bf16, f16};
+use foveal_compute::Operand;
 use ndarray::{Array2, ArrayView2, ArrayViewD, ArrayViewMut1};
 
 use super::sketch::Sketch;
-use super::{Parameters, Room};
+use super::{ParamMut, Parameters};
 use crate::Error;
 
 /// A matrix of weights: an `Array2<f32>`, except that its numbers may be kept in 16 bits until someone wants to have them in
@@ -100,8 +101,8 @@ impl Parameters for Weight {
         (**self).visit(prefix, f);
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        f(prefix, Room::Weight(self));
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        f(prefix, ParamMut::Weight(self));
     }
 }
 

@@ -15,7 +15,7 @@ pub use self::head::MaskedHead;
 pub use self::sentences::{Masked, Sentences};
 use super::block::Block;
 use super::language::HeadGradients;
-use super::names::{self, Names};
+use super::names::{self, Names, OutputHead};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
@@ -48,6 +48,8 @@ pub struct BertConfig {
     pub epsilon: f32,
     /// Whether it has the head that guesses masked words.
     pub guesses: bool,
+    /// Whether that head scores words by the embedding, and not by a matrix of its own.
+    pub tied: bool,
     /// Whether it has the layer that makes one vector of a sentence from its first token.
     pub pools: bool,
     /// How tokens attend to each other.
@@ -67,6 +69,7 @@ impl BertConfig {
             activation: Activation::Gelu,
             epsilon: 1e-12,
             guesses: false,
+            tied: true,
             pools: false,
             attention: Family::Softmax,
         }
@@ -92,11 +95,7 @@ impl BertConfig {
         if positions != "absolute" {
             return Err(config.error("position_embedding_type", "absolute", positions));
         }
-        for (key, computed) in [("is_decoder", false), ("tie_word_embeddings", true)] {
-            if config.flag_or(key, computed)? != computed {
-                return Err(config.error(key, computed.to_string(), !computed));
-            }
-        }
+        names::only(config, &[("is_decoder", false), ("add_cross_attention", false)])?;
         Ok(BertConfig {
             vocabulary: config.size("vocab_size")?,
             context: config.size_or("max_position_embeddings", 512)?,
@@ -108,6 +107,7 @@ impl BertConfig {
             activation: names::activation(config, "hidden_act", "gelu")?,
             epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
             guesses,
+            tied: config.flag_or("tie_word_embeddings", true)?,
             pools,
             attention: names::family(config)?,
         })
@@ -126,6 +126,7 @@ impl BertConfig {
             "intermediate_size": self.hidden,
             "hidden_act": names::of_activation(self.activation),
             "layer_norm_eps": names::decimal(self.epsilon),
+            "tie_word_embeddings": self.tied,
         });
         names::write_family(&mut config, self.attention);
         config
@@ -137,15 +138,21 @@ impl BertConfig {
             [self.vocabulary, self.context, self.segments, self.width, self.layers, self.hidden].map(|x| x as u128);
         let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
         let block = attention + 2 * d * f + d + f + 4 * d;
-        let head = if self.guesses { d * d + d + 2 * d + v } else { 0 };
+        let decoder = if self.tied { 0 } else { v * d };
+        let head = if self.guesses { d * d + d + 2 * d + v + decoder } else { 0 };
         let pooler = if self.pools { d * d + d } else { 0 };
         (v + t + s) * d + 2 * d + l * block + head + pooler
     }
 }
 
 /// Hugging Face's names, beside a head. Without one the first part, `bert.`, is not there.
-const NAMES: Names = Names {
-    parts: &[
+const NAMES: Names = Names { parts: &parts("cls.predictions.bias"), transposed: &[] };
+
+/// The same where the bias of the head lies with the matrix that scores words.
+const NAMES_WITH_DECODER: Names = Names { parts: &parts("cls.predictions.decoder.bias"), transposed: &[] };
+
+const fn parts(bias: &'static str) -> [(&'static str, &'static str); 18] {
+    [
         ("tokens.", "bert.embeddings.word_embeddings."),
         ("positions.", "bert.embeddings.position_embeddings."),
         ("segments.", "bert.embeddings.token_type_embeddings."),
@@ -162,10 +169,10 @@ const NAMES: Names = Names {
         ("pooler.", "bert.pooler."),
         ("head.dense.", "cls.predictions.transform.dense."),
         ("head.norm.", "cls.predictions.transform.LayerNorm."),
-        ("head.bias", "cls.predictions.bias"),
-    ],
-    transposed: &[],
-};
+        ("head.decoder.", "cls.predictions.decoder."),
+        ("head.bias", bias),
+    ]
+}
 
 /// The model.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,7 +238,10 @@ impl Bert {
             })
         };
         let layers = (0..layers).map(block).collect::<Result<_>>()?;
-        let head = config.guesses.then(|| MaskedHead::new(vocabulary, activation, norm(), random));
+        let head = config.guesses.then(|| {
+            let decoder = (!config.tied).then(|| Embedding::new(vocabulary, width, random));
+            MaskedHead::new(vocabulary, activation, norm(), decoder, random)
+        });
         Ok(Bert {
             config: *config,
             head,
@@ -252,9 +262,13 @@ impl Bert {
         let guesses = checkpoint.get("cls.predictions.transform.dense.weight").is_some();
         let pools = checkpoint.get("bert.pooler.dense.weight").is_some();
         let config = BertConfig::read(checkpoint.config(), guesses, pools)?;
+        let embedding = "bert.embeddings.word_embeddings.weight";
+        let decoder = OutputHead::of(checkpoint, config.tied, "cls.predictions.decoder.weight", embedding);
+        let config = BertConfig { tied: decoder == OutputHead::Tied, ..config };
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Bert::new(&config, &mut Random::zeros())?;
-        NAMES.load(checkpoint, &mut model)?;
+        let with_decoder = checkpoint.get("cls.predictions.decoder.bias").is_some();
+        (if with_decoder { NAMES_WITH_DECODER } else { NAMES }).load(checkpoint, &mut model)?;
         Ok(model)
     }
 
@@ -267,7 +281,9 @@ impl Bert {
         // What the model is by what it has: its parts can be taken away.
         let config = BertConfig { guesses: self.head.is_some(), pools: self.pooler.is_some(), ..self.config };
         let prefix = if config.guesses { "" } else { "bert." };
-        NAMES.save_without(prefix, folder, &config.write(), self, dtype)
+        let own = self.head.as_ref().is_some_and(|head| head.decoder.is_some());
+        let names = if own { NAMES_WITH_DECODER } else { NAMES };
+        names.save_without(prefix, folder, &BertConfig { tied: !own, ..config }.write(), self, dtype)
     }
 
     /// Its sizes.

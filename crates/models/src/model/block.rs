@@ -12,8 +12,8 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Layer, Memory, Mixer, MultiHeadAttention, Parameters, Residual, Room, Source, add, dropout, fourier, multi_head,
-    residual,
+    Layer, Memory, Mixer, MultiHeadAttention, ParamMut, Parameters, Residual, Source, add, dropout, fourier,
+    multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -51,7 +51,7 @@ pub struct Saved<N, M> {
     mlp: residual::Saved<N, M>,
 }
 
-/// What the part saved in which tokens hear of each other.
+/// State saved by the token mixer.
 #[derive(Clone, Debug)]
 enum Mixed {
     Attention(Box<multi_head::Saved>),
@@ -79,10 +79,10 @@ impl<N: Layer, M: Layer> Parameters for Block<N, M> {
         self.mlp.visit(&join(prefix, "mlp"), f);
     }
 
-    fn rooms<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, Room<'a>)) {
-        self.attention.rooms(&join(prefix, "attention"), f);
-        self.cross.rooms(&join(prefix, "cross"), f);
-        self.mlp.rooms(&join(prefix, "mlp"), f);
+    fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
+        self.attention.params_mut(&join(prefix, "attention"), f);
+        self.cross.params_mut(&join(prefix, "cross"), f);
+        self.mlp.params_mut(&join(prefix, "mlp"), f);
     }
 }
 

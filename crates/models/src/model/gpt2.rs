@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::block::Block;
 use super::language::{HeadGradients, LanguageModel, Shape, Trained};
-use super::names::{self, Names};
+use super::names::{self, Names, OutputHead};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
@@ -38,6 +38,8 @@ pub struct Gpt2Config {
     pub activation: Activation,
     /// ε of the norms.
     pub epsilon: f32,
+    /// Whether it predicts tokens. Without that it is the body alone, which makes vectors.
+    pub predicts: bool,
     /// Whether E also makes the predictions.
     pub tied: bool,
     /// How tokens attend to those before them.
@@ -55,6 +57,7 @@ impl Gpt2Config {
             hidden: 4 * width,
             activation: Activation::GeluTanh,
             epsilon: 1e-5,
+            predicts: true,
             tied: true,
             attention: Family::Softmax,
         }
@@ -80,7 +83,7 @@ impl Gpt2Config {
         Gpt2Config::of(48, 1600, 25)
     }
 
-    /// GPT-3, 175 billion: to reckon with, not to run. (Every other layer of the real one attends in bands.)
+    /// GPT-3, 175 billion, for counting parameters; too large to run here. (Every other layer of the real one attends in bands.)
     pub fn gpt3() -> Self {
         Gpt2Config { context: 2048, ..Gpt2Config::of(96, 12_288, 96) }
     }
@@ -91,21 +94,29 @@ impl Gpt2Config {
     }
 
     fn read(config: &Config) -> Result<Self> {
-        let width = config.size("n_embd")?;
-        for (key, computed) in [("scale_attn_weights", true), ("scale_attn_by_inverse_layer_idx", false)] {
-            if config.flag_or(key, computed)? != computed {
-                return Err(config.error(key, computed.to_string(), !computed));
-            }
-        }
+        names::only(
+            config,
+            &[
+                ("scale_attn_weights", true),
+                ("scale_attn_by_inverse_layer_idx", false),
+                ("is_causal", true),
+                ("add_cross_attention", false),
+            ],
+        )?;
+        // transformers takes four sizes under the names they have in other models, too, and those count more.
+        let either = |other: &'static str, own: &'static str| if config.get(other).is_some() { other } else { own };
+        let width_key = either("hidden_size", "n_embd");
+        let width = config.size(width_key)?;
         Ok(Gpt2Config {
             vocabulary: config.size("vocab_size")?,
-            context: config.size_or("n_positions", 1024)?,
+            context: config.size_or(either("max_position_embeddings", "n_positions"), 1024)?,
             width,
-            layers: config.size("n_layer")?,
-            heads: config.divisor("n_head", "n_embd")?,
+            layers: config.size(either("num_hidden_layers", "n_layer"))?,
+            heads: config.divisor(either("num_attention_heads", "n_head"), width_key)?,
             hidden: config.size_or("n_inner", 4 * width)?,
             activation: names::activation(config, "activation_function", "gelu_new")?,
             epsilon: config.float_or("layer_norm_epsilon", 1e-5)? as f32,
+            predicts: true,
             tied: config.flag_or("tie_word_embeddings", true)?,
             attention: names::family(config)?,
         })
@@ -114,7 +125,7 @@ impl Gpt2Config {
     fn write(&self) -> serde_json::Value {
         let mut config = serde_json::json!({
             "model_type": "gpt2",
-            "architectures": ["GPT2LMHeadModel"],
+            "architectures": [if self.predicts { "GPT2LMHeadModel" } else { "GPT2Model" }],
             "vocab_size": self.vocabulary,
             "n_positions": self.context,
             "n_embd": self.width,
@@ -134,7 +145,7 @@ impl Gpt2Config {
         let [v, t, d, l, f] = [self.vocabulary, self.context, self.width, self.layers, self.hidden].map(|x| x as u128);
         let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
         let mlp = 2 * d * f + d + f;
-        let head = if self.tied { 0 } else { v * d };
+        let head = if self.predicts && !self.tied { v * d } else { 0 };
         (v + t) * d + l * (attention + mlp + 4 * d) + 2 * d + head
     }
 }
@@ -201,6 +212,7 @@ impl Gpt2 {
             hidden,
             activation,
             epsilon,
+            predicts,
             tied,
             attention: family,
         } = config;
@@ -227,7 +239,7 @@ impl Gpt2 {
             positions: Embedding::new(context, width, random),
             layers,
             norm: LayerNorm::new(width, epsilon),
-            head: (!tied).then(|| Embedding::new(vocabulary, width, random)),
+            head: (predicts && !tied).then(|| Embedding::new(vocabulary, width, random)),
         })
     }
 
@@ -237,6 +249,8 @@ impl Gpt2 {
     /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
     pub fn load(checkpoint: &Checkpoint) -> Result<Self> {
         let config = Gpt2Config::read(checkpoint.config())?;
+        let head = OutputHead::of(checkpoint, config.tied, "lm_head.weight", "transformer.wte.weight");
+        let config = Gpt2Config { predicts: head != OutputHead::None, tied: head == OutputHead::Tied, ..config };
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Gpt2::new(&config, &mut Random::zeros())?;
         NAMES.load(checkpoint, &mut model)?;
@@ -248,7 +262,8 @@ impl Gpt2 {
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
     pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self, dtype)
+        let prefix = if self.config.predicts { "" } else { "transformer." };
+        NAMES.save_without(prefix, folder, &self.config.write(), self, dtype)
     }
 
     /// Its sizes.
@@ -263,6 +278,15 @@ impl Gpt2 {
         let mut x = self.tokens.forward(tokens)?;
         self.positions.add_positions(&mut x, batch, cache.map_or(0, KvCache::len))?;
         Ok(x)
+    }
+
+    /// What makes the predictions.
+    fn predictor(&self) -> Result<&Embedding> {
+        match &self.head {
+            Some(head) => Ok(head),
+            None if self.config.predicts => Ok(&self.tokens),
+            None => Err(Error::MissingPart { part: "the head that predicts tokens", fit: "a GPT2LMHeadModel" }),
+        }
     }
 }
 
@@ -295,11 +319,11 @@ impl LanguageModel for Gpt2 {
     }
 
     fn logits(&self, hidden: ArrayView2<f32>) -> Result<Array2<f32>> {
-        self.head.as_ref().unwrap_or(&self.tokens).logits(hidden)
+        self.predictor()?.logits(hidden)
     }
 
-    fn likeliest(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>> {
-        self.head.as_ref().unwrap_or(&self.tokens).likeliest(hidden, k)
+    fn top_k_candidates(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>> {
+        self.predictor()?.top_k_candidates(hidden, k)
     }
 }
 

@@ -59,11 +59,11 @@ pub trait LanguageModel: Send + Sync {
 
     /// Tokens to come next with their scores, ascending by token: the k likeliest are among them. The same numbers as in
     /// [`logits`](LanguageModel::logits), from a row of what [`infer`](LanguageModel::infer) gives, [D], but with less to read
-    /// where there are many tokens: see [`Embedding::likeliest`](crate::layer::Embedding::likeliest).
+    /// where there are many tokens: see [`Embedding::top_k_candidates`](crate::layer::Embedding::top_k_candidates).
     ///
     /// # Errors
     /// If the row has another width than the model.
-    fn likeliest(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>>;
+    fn top_k_candidates(&self, hidden: ArrayView1<f32>, k: usize) -> Result<Vec<(u32, f32)>>;
 
     /// An empty cache of `batch` sequences with room for `capacity` tokens, for each layer.
     fn cache(&self, batch: usize, capacity: usize) -> Vec<KvCache> {

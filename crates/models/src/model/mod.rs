@@ -18,7 +18,7 @@ pub use self::gpt2::{Gpt2, Gpt2Config};
 pub use self::language::{HeadGradients, LanguageModel, Trained};
 pub use self::llama::{Llama, LlamaConfig};
 pub use self::transformer::{Transformer, TransformerConfig};
-pub use self::vit::{Vit, VitConfig};
+pub use self::vit::{Filter, Preprocessor, Size, Vit, VitConfig};
 use crate::checkpoint::{Architecture, Checkpoint};
 use crate::{Error, Result};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::checkpoint::{Checkpoint, Config, Dtype, save_as};
-use crate::layer::{Activation, Family, Parameters, Room};
+use crate::layer::{Activation, Family, ParamMut, Parameters};
 
 /// How the names of a model's parameters become those of its checkpoint.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +33,16 @@ impl Names {
     /// Fills all parameters of a model from a checkpoint. Weights of 16 bits stay as they are there.
     pub fn load(&self, checkpoint: &Checkpoint, model: &mut impl Parameters) -> Result<()> {
         let mut outcome = Ok(());
-        model.rooms("", &mut |ours, room| {
+        model.params_mut("", &mut |ours, param| {
             if outcome.is_err() {
                 return;
             }
             let name = self.theirs(ours);
             let transposed = self.is_transposed(&name);
-            outcome = match room {
-                Room::Weight(weight) => checkpoint.read_weight(&name, transposed, weight),
-                Room::Values(values) if transposed => checkpoint.read_into(&name, values.reversed_axes()),
-                Room::Values(values) => checkpoint.read_into(&name, values),
+            outcome = match param {
+                ParamMut::Weight(weight) => checkpoint.read_weight(&name, transposed, weight),
+                ParamMut::Values(values) if transposed => checkpoint.read_into(&name, values.reversed_axes()),
+                ParamMut::Values(values) => checkpoint.read_into(&name, values),
             };
         });
         outcome
@@ -70,6 +70,48 @@ impl Names {
         });
         save_as(folder, config.as_object().expect("a configuration is an object"), tensors, dtype)
     }
+}
+
+/// Where a language model's predictions come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputHead {
+    /// The embedding.
+    Tied,
+    /// A matrix of its own.
+    Own,
+    /// Nowhere: the checkpoint is a body without a head.
+    None,
+}
+
+impl OutputHead {
+    /// By what a checkpoint's files hold. A head that is there counts, also where the configuration ties it to the embedding:
+    /// so do transformers and llama.cpp. The same numbers twice are one matrix.
+    pub(super) fn of(checkpoint: &Checkpoint, tied: bool, head: &str, embedding: &str) -> Self {
+        match (checkpoint.get(head), checkpoint.get(embedding)) {
+            (Some(head), Some(embedding)) if tied && head.is_same(&embedding) => OutputHead::Tied,
+            (Some(_), _) => OutputHead::Own,
+            (None, _) if tied => OutputHead::Tied,
+            // A model that is said to predict and lacks what it takes is damaged.
+            (None, _) if names_a_predictor(checkpoint.config()) => OutputHead::Own,
+            (None, _) => OutputHead::None,
+        }
+    }
+}
+
+/// Whether the class in `architectures` is one that predicts tokens; a file that names none is taken for one.
+fn names_a_predictor(config: &Config) -> bool {
+    let class = config.get("architectures").and_then(|list| list.get(0)).and_then(Value::as_str);
+    class.is_none_or(|class| class.ends_with("ForCausalLM") || class.ends_with("LMHeadModel"))
+}
+
+/// Refuses truth values other than those that are computed here.
+pub(super) fn only(config: &Config, computed: &[(&str, bool)]) -> Result<()> {
+    for &(key, computed) in computed {
+        if config.flag_or(key, computed)? != computed {
+            return Err(config.error(key, computed.to_string(), !computed));
+        }
+    }
+    Ok(())
 }
 
 const ACTIVATIONS: [(&str, Activation); 7] = [

@@ -205,14 +205,14 @@ pub struct Batch<'a> {
 
 /// A sequence that is being written: what the decoder remembers of both.
 #[derive(Clone, Debug)]
-pub struct Writing {
+pub struct DecoderState {
     memory: Vec<Memory>,
     /// The tokens of each sequence that was read.
     lengths: Vec<usize>,
     cache: Vec<KvCache>,
 }
 
-impl Writing {
+impl DecoderState {
     /// The number of tokens written so far.
     pub fn len(&self) -> usize {
         self.cache.first().map_or(0, KvCache::len)
@@ -328,14 +328,14 @@ impl Transformer {
     ///
     /// # Errors
     /// If `memory` is not what was read of `source`.
-    pub fn start(&self, source: Batch, memory: ArrayView2<f32>) -> Result<Writing> {
+    pub fn start(&self, source: Batch, memory: ArrayView2<f32>) -> Result<DecoderState> {
         let batch = source.lengths.len();
         let memory = (self.decoder.iter().filter_map(|block| block.cross.as_ref()))
             .map(|cross| cross.layer.project_memory(memory, batch))
             .collect::<Result<_>>()?;
         let attention = self.decoder.iter().filter_map(|block| block.attention.layer.attention());
         let cache = attention.map(|attention| attention.cache(batch, 0)).collect();
-        Ok(Writing { memory, lengths: source.lengths.to_vec(), cache })
+        Ok(DecoderState { memory, lengths: source.lengths.to_vec(), cache })
     }
 
     /// Goes on writing: the scores of all tokens to come after each of `tokens` [B·T], which follow what was written before:
@@ -343,11 +343,11 @@ impl Transformer {
     ///
     /// # Errors
     /// As [`encode`](Transformer::encode).
-    pub fn write(&self, tokens: &[u32], writing: &mut Writing, probe: &mut Probe) -> Result<Array2<f32>> {
-        let (batch, start) = (writing.lengths.len(), writing.len());
+    pub fn write(&self, tokens: &[u32], state: &mut DecoderState, probe: &mut Probe) -> Result<Array2<f32>> {
+        let (batch, start) = (state.lengths.len(), state.len());
         let mut x = self.embed(&self.target, tokens, batch, start)?;
-        let (causal, cross) = (stack::causal(), stack::reading(&writing.lengths));
-        let Writing { memory, cache, .. } = writing;
+        let (causal, cross) = (stack::causal(), stack::reading(&state.lengths));
+        let DecoderState { memory, cache, .. } = state;
         for (layer, block) in self.decoder.iter().enumerate() {
             let other = Other { memory: &memory[layer], attention: &cross };
             let source = (Source::Cache(&mut cache[layer]), &causal);

@@ -5,147 +5,28 @@
 //!
 //! c is a token of its own, which collects what the classes are told by. Without it they are told by the mean of all patches.
 
-use foveal::{Attention, Dropout, Threads, affine, matmul};
+mod config;
+mod preprocessor;
+mod resample;
+
+use foveal::{Attention, Dropout, Threads};
+use foveal_compute::{affine, matmul};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView2, ArrayView4, Axis, s};
 
+pub use self::config::VitConfig;
+pub use self::preprocessor::{Preprocessor, Size};
+pub use self::resample::Filter;
 use super::block::Block;
 use super::language::HeadGradients;
-use super::names::{self, Names};
+use super::names::Names;
 use super::stack;
-use crate::checkpoint::{Checkpoint, Config, Dtype};
+use crate::checkpoint::{Checkpoint, Dtype, write_whole};
 use crate::layer::{
-    Activation, Family, Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, dropout,
-    layer_norm, parameters,
+    Layer, LayerNorm, Linear, Mlp, MultiHeadAttention, NormOrder, Place, Random, Residual, dropout, layer_norm,
+    parameters,
 };
 use crate::trace::{Kind, Probe};
 use crate::{Error, Result};
-
-/// The sizes of a ViT.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VitConfig {
-    /// Height and width of an image.
-    pub image: usize,
-    /// Height and width of a patch.
-    pub patch: usize,
-    /// The colours: 3, or 1 for grey.
-    pub channels: usize,
-    /// D.
-    pub width: usize,
-    /// The number of blocks.
-    pub layers: usize,
-    /// H.
-    pub heads: usize,
-    /// The width of the MLP.
-    pub hidden: usize,
-    /// Its activation.
-    pub activation: Activation,
-    /// ε of the norms.
-    pub epsilon: f32,
-    /// The classes it tells apart; 0 for a model without them.
-    pub classes: usize,
-    /// Whether a token of its own collects what the classes are told by. Otherwise it is the mean of all patches.
-    pub class_token: bool,
-    /// How patches attend to each other.
-    pub attention: Family,
-}
-
-impl VitConfig {
-    /// ViT base with patches of 16, 86 million parameters.
-    pub fn base16() -> Self {
-        VitConfig {
-            image: 224,
-            patch: 16,
-            channels: 3,
-            width: 768,
-            layers: 12,
-            heads: 12,
-            hidden: 3072,
-            activation: Activation::Gelu,
-            epsilon: 1e-12,
-            classes: 1000,
-            class_token: true,
-            attention: Family::Softmax,
-        }
-    }
-
-    /// For handwritten digits of 28 × 28 in 49 patches of 4 × 4, to be trained here.
-    pub fn digits() -> Self {
-        let base = VitConfig { image: 28, patch: 4, channels: 1, classes: 10, ..VitConfig::base16() };
-        VitConfig { width: 64, layers: 4, heads: 4, hidden: 128, ..base }
-    }
-
-    fn read(config: &Config, classes: usize) -> Result<Self> {
-        if !config.flag_or("qkv_bias", true)? {
-            return Err(config.error("qkv_bias", "true", false));
-        }
-        Ok(VitConfig {
-            image: config.size_or("image_size", 224)?,
-            patch: match config.get("patch_size") {
-                Some(_) => config.divisor("patch_size", "image_size")?,
-                None => 16,
-            },
-            channels: config.size_or("num_channels", 3)?,
-            width: config.size("hidden_size")?,
-            layers: config.size("num_hidden_layers")?,
-            heads: config.divisor("num_attention_heads", "hidden_size")?,
-            hidden: config.size("intermediate_size")?,
-            activation: names::activation(config, "hidden_act", "gelu")?,
-            epsilon: config.float_or("layer_norm_eps", 1e-12)? as f32,
-            classes,
-            class_token: config.flag_or("class_token", true)?,
-            attention: names::family(config)?,
-        })
-    }
-
-    fn write(&self) -> serde_json::Value {
-        let labels: serde_json::Map<_, _> = (0..self.classes).map(|i| (i.to_string(), i.to_string().into())).collect();
-        let mut config = serde_json::json!({
-            "model_type": "vit",
-            "architectures": ["ViTForImageClassification"],
-            "image_size": self.image,
-            "patch_size": self.patch,
-            "num_channels": self.channels,
-            "hidden_size": self.width,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "intermediate_size": self.hidden,
-            "hidden_act": names::of_activation(self.activation),
-            "layer_norm_eps": names::decimal(self.epsilon),
-            "id2label": labels,
-        });
-        if !self.class_token {
-            config["class_token"] = false.into();
-        }
-        names::write_family(&mut config, self.attention);
-        config
-    }
-
-    /// The patches of a row, or of a column, of an image.
-    pub fn grid(&self) -> usize {
-        self.image / self.patch.max(1)
-    }
-
-    /// The number of tokens: all patches, and one for the class if there is one.
-    pub fn tokens(&self) -> usize {
-        self.first_patch() + self.grid() * self.grid()
-    }
-
-    /// The number of the token that is the first patch.
-    pub fn first_patch(&self) -> usize {
-        usize::from(self.class_token)
-    }
-
-    /// The number of parameters, without making them.
-    pub fn parameters(&self) -> u128 {
-        let [p, c, d, l, f, t, k] =
-            [self.patch, self.channels, self.width, self.layers, self.hidden, self.tokens(), self.classes]
-                .map(|x| x as u128);
-        let attention = self.attention.parameters(4 * d * d + 4 * d, self.heads, self.width / self.heads.max(1));
-        let block = attention + 2 * d * f + d + f + 4 * d;
-        let classes = if k > 0 { k * d + k } else { 0 };
-        d * c * p * p + d + self.first_patch() as u128 * d + t * d + l * block + 2 * d + classes
-    }
-}
 
 /// Hugging Face's names.
 const NAMES: Names = Names {
@@ -171,12 +52,15 @@ const NAMES: Names = Names {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vit {
     config: VitConfig,
+    preprocessor: Preprocessor,
+    /// What the classes are called.
+    labels: Vec<String>,
     /// c: [1, 1, D]
     pub class_token: Option<Array3<f32>>,
     /// P: [1, tokens, D]
     pub positions: Array3<f32>,
     /// W and b.
-    pub patches: Patches,
+    pub patches: PatchEmbedding,
     /// The blocks.
     pub layers: Vec<Block<LayerNorm, Mlp>>,
     /// The norm before the classes.
@@ -196,16 +80,16 @@ parameters!(Vit {
 
 /// Turns patches into vectors: a convolution whose stride is its size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Patches {
+pub struct PatchEmbedding {
     /// W: [D, C, P, P]
     pub weight: Array4<f32>,
     /// b: \[D\]
     pub bias: Array1<f32>,
 }
 
-parameters!(Patches { weight: "weight", bias: "bias" });
+parameters!(PatchEmbedding { weight: "weight", bias: "bias" });
 
-impl Patches {
+impl PatchEmbedding {
     fn matrix(&self) -> ArrayView2<'_, f32> {
         let (d, c, p, q) = self.weight.dim();
         self.weight.view().into_shape_with_order((d, c * p * q)).expect("made in standard layout")
@@ -254,9 +138,11 @@ impl Vit {
         let layers = (0..layers).map(block).collect::<Result<_>>()?;
         Ok(Vit {
             config: *config,
+            preprocessor: Preprocessor::plain(image),
+            labels: (0..classes).map(|class| class.to_string()).collect(),
             class_token: config.class_token.then(|| random.normal((1, 1, width), 0.02)),
             positions: random.normal((1, config.tokens(), width), 0.02),
-            patches: Patches {
+            patches: PatchEmbedding {
                 weight: random.normal((width, channels, patch, patch), 0.02),
                 bias: Array1::zeros(width),
             },
@@ -266,7 +152,7 @@ impl Vit {
         })
     }
 
-    /// The model of a checkpoint, with its classes if it has them.
+    /// The model of a checkpoint, with its classes and their names if it has them, and the preprocessor beside it.
     ///
     /// # Errors
     /// If its configuration makes no sense, or a tensor is absent or has another shape than that calls for.
@@ -276,6 +162,16 @@ impl Vit {
         checkpoint.expect_parameters(config.parameters())?;
         let mut model = Vit::new(&config, &mut Random::zeros())?;
         NAMES.load(checkpoint, &mut model)?;
+        if let Some(labels) = checkpoint.config().section("id2label")? {
+            for (class, label) in model.labels.iter_mut().enumerate() {
+                *label = labels.text_or(&class.to_string(), label)?.to_owned();
+            }
+        }
+        if let Some(folder) = checkpoint.folder()
+            && let Some(preprocessor) = Preprocessor::of_folder(folder)?
+        {
+            model.preprocessor = preprocessor;
+        }
         Ok(model)
     }
 
@@ -284,7 +180,19 @@ impl Vit {
     /// # Errors
     /// If a file cannot be written; then nothing has changed.
     pub fn save(&self, folder: &std::path::Path, dtype: Dtype) -> Result<()> {
-        NAMES.save(folder, &self.config.write(), self, dtype)
+        NAMES.save(folder, &self.config.write(&self.labels), self, dtype)?;
+        let steps = format!("{:#}\n", self.preprocessor.write());
+        write_whole(&folder.join("preprocessor_config.json"), |file| file.write_all(steps.as_bytes()))
+    }
+
+    /// What becomes of a picture before the model reads it.
+    pub fn preprocessor(&self) -> &Preprocessor {
+        &self.preprocessor
+    }
+
+    /// What the classes are called: their numbers where the checkpoint does not say.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     /// Its sizes.

@@ -75,7 +75,7 @@ impl Encoding {
         Encoding::new(tokenizer, text.to_owned(), ids, spans)
     }
 
-    pub(super) fn of_ids(tokenizer: &Tokenizer, ids: &[u32]) -> Result<Self> {
+    pub(super) fn of_ids(tokenizer: &Tokenizer, before: &[u32], ids: &[u32]) -> Result<Self> {
         let mut spans = Vec::with_capacity(ids.len());
         let mut end = 0;
         let mut grow = |special: bool, length: usize| {
@@ -96,7 +96,7 @@ impl Encoding {
             }
             Spelling::Text => {
                 let mut text = String::new();
-                let mut stream = tokenizer.stream();
+                let mut stream = tokenizer.stream_after(before)?;
                 for (i, &id) in ids.iter().enumerate() {
                     let mut piece = stream.push(id)?;
                     if i + 1 == ids.len() {

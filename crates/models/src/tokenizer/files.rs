@@ -4,16 +4,15 @@ use std::path::Path;
 
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::models::wordpiece::WordPiece;
-use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::processors::bert::BertProcessing;
 use tokenizers::{AddedToken, Tokenizer as Inner};
 
 use super::outline::{self, Vocabulary};
+use super::settings::{Letters, Settings};
 use super::{SpecialTokens, Tokenizer, problem};
 use crate::Result;
-use crate::checkpoint::Config;
 use crate::checkpoint::json::{Unique, parse, read_bounded};
 
 /// The longest real ones, of vocabularies of a quarter million, have 35 MB.
@@ -38,7 +37,8 @@ pub(super) fn from_folder(folder: &Path) -> Result<Tokenizer> {
 }
 
 fn from_json(folder: &Path, path: &Path) -> Result<Tokenizer> {
-    let inner = parsed(path, &read_bounded(path, MAX_BYTES)?)?;
+    let mut inner = parsed(path, &read_bounded(path, MAX_BYTES)?)?;
+    Settings::read(folder)?.change(&mut inner, path)?;
     let special = SpecialTokens::from_folder(folder, |token| inner.token_to_id(token))?;
     Tokenizer::new(inner, special, path)
 }
@@ -64,19 +64,28 @@ fn from_gpt2(folder: &Path, vocabulary: &Path, merges: &Path) -> Result<Tokenize
     let lines = text(merges)?;
     let lines = lines.lines().filter(|line| !line.starts_with("#version") && !line.trim().is_empty());
     let pairs = outline::pairs(merges, lines)?;
-    let mut inner = byte_level(merges, tokens, pairs)?;
-    inner.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
+    let mut inner = byte_level(merges, tokens, pairs, false)?;
+    let settings = Settings::read(folder)?;
+    inner.with_pre_tokenizer(Some(ByteLevel::new(settings.prefix_space()?, true, true)));
     if let Some(end) = ["<|endoftext|>"].into_iter().find(|token| inner.token_to_id(token).is_some()) {
         inner.add_special_tokens([AddedToken::from(end, true)]).map_err(|error| problem(vocabulary, error))?;
     }
+    settings.add_tokens(&mut inner)?;
     let special = SpecialTokens::from_folder(folder, |token| inner.token_to_id(token))?;
+    settings.around(&special)?.apply(&mut inner, vocabulary)?;
     Tokenizer::new(inner, special, vocabulary)
 }
 
 /// A byte-level BPE without a rule yet for cutting text into words.
-pub(super) fn byte_level(source: &Path, tokens: Vocabulary, merges: Vec<(String, String)>) -> Result<Inner> {
+pub(super) fn byte_level(
+    source: &Path,
+    tokens: Vocabulary,
+    merges: Vec<(String, String)>,
+    ignore_merges: bool,
+) -> Result<Inner> {
     outline::check_merges(source, &tokens, &merges, "")?;
-    let model = BPE::builder().vocab_and_merges(tokens.into_iter().collect::<Vocab>(), merges).build();
+    let model = BPE::builder().vocab_and_merges(tokens.into_iter().collect::<Vocab>(), merges);
+    let model = model.ignore_merges(ignore_merges).build();
     let mut inner = Inner::new(model.map_err(|error| problem(source, error))?);
     inner.with_decoder(Some(ByteLevel::default()));
     Ok(inner)
@@ -85,15 +94,15 @@ pub(super) fn byte_level(source: &Path, tokens: Vocabulary, merges: Vec<(String,
 fn from_bert(folder: &Path, path: &Path) -> Result<Tokenizer> {
     let lines = text(path)?;
     let tokens = lines.lines().zip(0..).map(|(token, id)| (token.trim_end().to_owned(), id)).collect();
-    let config = folder.join("tokenizer_config.json");
-    let lowercase = if config.exists() { Config::read(&config)?.flag_or("do_lower_case", true)? } else { true };
-    let inner = word_piece(path, tokens, lowercase)?;
+    let settings = Settings::read(folder)?;
+    let mut inner = word_piece(path, tokens, settings.letters()?)?;
+    settings.add_tokens(&mut inner)?;
     let special = SpecialTokens::from_folder(folder, |token| inner.token_to_id(token))?;
     Tokenizer::new(inner, special, path)
 }
 
 /// BERT's WordPiece: words and punctuation, the pieces after a word's first marked with `##`.
-pub(super) fn word_piece(source: &Path, tokens: Vec<(String, u32)>, lowercase: bool) -> Result<Inner> {
+pub(super) fn word_piece(source: &Path, tokens: Vec<(String, u32)>, letters: Letters) -> Result<Inner> {
     let mut names: Vec<&str> = tokens.iter().map(|(token, _)| token.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -108,7 +117,7 @@ pub(super) fn word_piece(source: &Path, tokens: Vec<(String, u32)>, lowercase: b
     id("[UNK]")?;
     let model = WordPiece::builder().vocab(tokens.into_iter().collect::<Vocab>()).build();
     let mut inner = Inner::new(model.map_err(|error| problem(source, error))?);
-    inner.with_normalizer(Some(BertNormalizer::new(true, true, None, lowercase))).map_err(|e| problem(source, e))?;
+    inner.with_normalizer(Some(letters.normalizer())).map_err(|error| problem(source, error))?;
     inner.with_pre_tokenizer(Some(BertPreTokenizer));
     inner.with_post_processor(Some(BertProcessing::new(sep, cls)));
     inner.with_decoder(Some(tokenizers::decoders::wordpiece::WordPiece::default()));

@@ -15,11 +15,12 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::digits::Digits;
 use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 use tokenizers::{AddedToken, PreTokenizerWrapper, Tokenizer as Inner};
 
+use super::around::Around;
 use super::files::{byte_level, word_piece};
+use super::settings::Letters;
 use super::{SpecialTokens, Tokenizer, outline, problem};
 use crate::Result;
 use crate::checkpoint::gguf::{Metadata, Value};
@@ -39,14 +40,24 @@ pub(super) fn from_metadata(metadata: &Metadata) -> Result<Tokenizer> {
     };
     let tokens: Vec<String> = tokens.map(str::to_owned).collect();
     let types = types(metadata, tokens.len())?;
-    let special = SpecialTokens::from_ids(tokens.len(), source, |role| role_id(metadata, role))?;
-    let mut inner = match metadata.text("tokenizer.ggml.model") {
-        Some("gpt2") => gpt2(metadata, &tokens)?,
-        Some("llama") => sentence_piece(metadata, &tokens)?,
+    let mut special = SpecialTokens::from_ids(tokens.len(), source, |role| role_id(metadata, role))?;
+    let (mut inner, begins) = match metadata.text("tokenizer.ggml.model") {
+        Some("gpt2") => {
+            let pre = Pre::of(source, metadata.text("tokenizer.ggml.pre"))?;
+            (gpt2(metadata, &tokens, &pre)?, pre.begins)
+        }
+        Some("llama") => {
+            // The ids that llama.cpp takes for granted of this kind.
+            let known = |id: u32| Some(id).filter(|&id| (id as usize) < tokens.len());
+            special.unk = special.unk.or_else(|| known(0));
+            special.bos = special.bos.or_else(|| known(1));
+            special.eos = special.eos.or_else(|| known(2));
+            (sentence_piece(metadata, &tokens, special.unk)?, true)
+        }
         Some("bert") => {
             let lowercase = metadata.flag("tokenizer.ggml.lowercase").unwrap_or(true);
-            let inner = word_piece(source, hash_marks(&tokens, &types), lowercase)?;
-            let mut special = special;
+            let letters = Letters { lowercase, ..Letters::default() };
+            let inner = word_piece(source, hash_marks(&tokens, &types), letters)?;
             special.fill_by_name(|token| inner.token_to_id(token));
             return Tokenizer::new(inner, special, source);
         }
@@ -60,7 +71,11 @@ pub(super) fn from_metadata(metadata: &Metadata) -> Result<Tokenizer> {
         let added: Vec<_> = added.map(|(token, _)| AddedToken::from(token, special).normalized(false)).collect();
         inner.add_tokens(added).map_err(|error| problem(source, error))?;
     }
-    add_bos(metadata, &mut inner, &special, &tokens)?;
+    let around = Around {
+        begin: role(metadata, "add_bos_token", begins, special.bos, "tokenizer.ggml.bos_token_id")?,
+        end: role(metadata, "add_eos_token", false, special.eos, "tokenizer.ggml.eos_token_id")?,
+    };
+    around.apply(&mut inner, source)?;
     Tokenizer::new(inner, special, source)
 }
 
@@ -89,42 +104,76 @@ fn role_id(metadata: &Metadata, role: &str) -> Option<u32> {
     metadata.whole(&format!("tokenizer.ggml.{name}_token_id"))
 }
 
+/// What llama.cpp knows of a vocabulary by the name in `tokenizer.ggml.pre` and of which the file says nothing else.
+struct Pre {
+    words: Words,
+    /// A word that is a token is taken whole, whether or not the merges lead to it.
+    ignores_merges: bool,
+    /// A token stands before every text, unless `add_bos_token` says no.
+    begins: bool,
+}
+
+/// How text is cut into words before merges are applied.
+enum Words {
+    /// GPT-2's rule, built into `tokenizers`.
+    Gpt2,
+    /// The same, and every digit stands alone.
+    Digits,
+    /// A pattern of its own.
+    Pattern(&'static str),
+}
+
+impl Pre {
+    fn of(source: &Path, name: Option<&str>) -> Result<Self> {
+        let plain = |words| Pre { words, ignores_merges: false, begins: false };
+        Ok(match name {
+            None | Some("default" | "gpt-2") => plain(Words::Gpt2),
+            Some("smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" | "minerva-7b") => {
+                plain(Words::Digits)
+            }
+            Some("llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0" | "lfm2") => {
+                Pre { words: Words::Pattern(LLAMA3), ignores_merges: true, begins: true }
+            }
+            Some("smaug-bpe" | "dbrx") => plain(Words::Pattern(LLAMA3)),
+            Some("qwen2" | "deepseek-r1-qwen" | "megrez") => plain(Words::Pattern(QWEN2)),
+            Some(other) => {
+                let expected = "expected gpt-2, smollm, llama-bpe or qwen2";
+                return Err(problem(source, format!("tokenizer.ggml.pre is {other:?}, {expected}")));
+            }
+        })
+    }
+
+    fn splitter(&self, source: &Path) -> Result<PreTokenizerWrapper> {
+        let bytes = |use_regex| PreTokenizerWrapper::from(ByteLevel::new(false, true, use_regex));
+        Ok(match self.words {
+            Words::Gpt2 => bytes(true),
+            Words::Digits => Sequence::new(vec![Digits::new(true).into(), bytes(true)]).into(),
+            Words::Pattern(pattern) => {
+                let pattern = SplitPattern::Regex(pattern.to_owned());
+                let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
+                let split = split.map_err(|error| problem(source, error))?;
+                Sequence::new(vec![split.into(), bytes(false)]).into()
+            }
+        })
+    }
+}
+
 /// Byte-level BPE.
-fn gpt2(metadata: &Metadata, tokens: &[String]) -> Result<Inner> {
+fn gpt2(metadata: &Metadata, tokens: &[String], pre: &Pre) -> Result<Inner> {
     let source = metadata.file().path();
     let vocabulary = vocabulary(source, tokens)?;
     let Some(merges) = metadata.texts("tokenizer.ggml.merges") else {
         return Err(problem(source, "its metadata has no tokenizer.ggml.merges"));
     };
     let merges = outline::pairs(source, merges)?;
-    let mut inner = byte_level(source, vocabulary, merges)?;
-    let bytes = |use_regex| PreTokenizerWrapper::from(ByteLevel::new(false, true, use_regex));
-    let split = |pattern: &str| {
-        let split = Split::new(SplitPattern::Regex(pattern.to_owned()), SplitDelimiterBehavior::Isolated, false);
-        let split = split.map_err(|error| problem(source, error))?;
-        Ok::<_, crate::Error>(Sequence::new(vec![split.into(), bytes(false)]).into())
-    };
-    let words: PreTokenizerWrapper = match metadata.text("tokenizer.ggml.pre") {
-        None | Some("default" | "gpt-2") => bytes(true),
-        Some("smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" | "minerva-7b") => {
-            Sequence::new(vec![Digits::new(true).into(), bytes(true)]).into()
-        }
-        Some("llama3" | "llama-v3" | "llama-bpe" | "smaug-bpe" | "falcon3") => split(LLAMA3)?,
-        Some("qwen2" | "deepseek-r1-qwen" | "megrez") => split(QWEN2)?,
-        Some(other) => {
-            return Err(problem(
-                source,
-                format!("tokenizer.ggml.pre is {other:?}, expected gpt-2, smollm, llama-bpe or qwen2"),
-            ));
-        }
-    };
-    inner.with_pre_tokenizer(Some(words));
+    let mut inner = byte_level(source, vocabulary, merges, pre.ignores_merges)?;
+    inner.with_pre_tokenizer(Some(pre.splitter(source)?));
     Ok(inner)
 }
 
 /// SentencePiece's BPE, as of Llama 1 and 2: `▁` for a space, bytes as `<0xED>` for what the vocabulary lacks. The file
 /// has scores in place of merges; every way to put a token together from two others is a merge, the best score first.
-fn sentence_piece(metadata: &Metadata, tokens: &[String]) -> Result<Inner> {
+fn sentence_piece(metadata: &Metadata, tokens: &[String], unknown: Option<u32>) -> Result<Inner> {
     let source = metadata.file().path();
     let vocabulary = vocabulary(source, tokens)?;
     let scores: Vec<f64> = metadata
@@ -136,7 +185,7 @@ fn sentence_piece(metadata: &Metadata, tokens: &[String]) -> Result<Inner> {
         return Err(problem(source, problem_is));
     }
     let merges = merges_by_score(tokens, &scores, &vocabulary);
-    let unknown = metadata.whole("tokenizer.ggml.unknown_token_id").and_then(|id| tokens.get(id as usize));
+    let unknown = unknown.and_then(|id| tokens.get(id as usize));
     let mut model = BPE::builder().fuse_unk(true).byte_fallback(true);
     if let Some(unknown) = unknown {
         model = model.unk_token(unknown.clone());
@@ -195,26 +244,22 @@ fn vocabulary(source: &Path, tokens: &[String]) -> Result<HashMap<String, u32>> 
     Ok(vocabulary)
 }
 
-/// Some models were trained with a token before every text. Llama's of SentencePiece were unless the file says no.
-fn add_bos(metadata: &Metadata, inner: &mut Inner, special: &SpecialTokens, tokens: &[String]) -> Result<()> {
-    let by_kind = metadata.text("tokenizer.ggml.model") == Some("llama");
-    let wanted = metadata.flag("tokenizer.ggml.add_bos_token").unwrap_or(by_kind);
-    let (true, Some(id)) = (wanted, special.bos) else { return Ok(()) };
-    let source = metadata.file().path();
-    let token = &tokens[id as usize];
-    // The name stands in a template in which spaces and `$` and `:` have a meaning, so the template has its own.
-    let template = TemplateProcessing::builder()
-        .try_single("bos $A")
-        .and_then(|template| template.try_pair("bos $A bos:1 $B:1"))
-        .map_err(|error| problem(source, error))?
-        .special_tokens(vec![
-            tokenizers::processors::template::SpecialToken::new("bos".into(), vec![id], vec![token.clone()])
-                .map_err(|error| problem(source, error))?,
-        ])
-        .build()
-        .map_err(|error| problem(source, error))?;
-    inner.with_post_processor(Some(template));
-    Ok(())
+/// The token that stands before or after every text, if the file or else its kind says that there is one.
+fn role(metadata: &Metadata, key: &str, otherwise: bool, id: Option<u32>, named: &str) -> Result<Option<u32>> {
+    let key = format!("tokenizer.ggml.{key}");
+    let wanted = match metadata.get(&key) {
+        None => otherwise,
+        Some(&Value::Bool(flag)) => flag,
+        Some(_) => return Err(problem(metadata.file().path(), format!("{key} is neither true nor false"))),
+    };
+    match (wanted, id) {
+        (false, _) => Ok(None),
+        (true, Some(id)) => Ok(Some(id)),
+        (true, None) => {
+            let problem_is = format!("{named} is absent, expected the token that is put around every text");
+            Err(problem(metadata.file().path(), problem_is))
+        }
+    }
 }
 
 #[cfg(test)]

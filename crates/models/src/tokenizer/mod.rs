@@ -15,12 +15,14 @@
 //! The work is done by Hugging Face's `tokenizers`, so the ids are theirs. Added here: the files it has no reader for,
 //! checks of files that would make it panic, exact places of tokens in the text, labels and words.
 
+mod around;
 mod bytes;
 mod encoding;
 mod files;
 mod gguf;
 mod learned;
 mod outline;
+mod settings;
 mod special;
 mod stream;
 
@@ -62,9 +64,7 @@ impl Tokenizer {
         if let Some(metadata) = checkpoint.gguf() {
             return gguf::from_metadata(metadata);
         }
-        let path = checkpoint.path();
-        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-        let mut tokenizer = Tokenizer::from_folder(folder)?;
+        let mut tokenizer = Tokenizer::from_folder(checkpoint.folder().unwrap_or(checkpoint.path()))?;
         tokenizer.special.fill_from_config(checkpoint.config(), tokenizer.vocabulary)?;
         Ok(tokenizer)
     }
@@ -151,7 +151,16 @@ impl Tokenizer {
 
     /// Decodes tokens one by one, as they are generated.
     pub fn stream(&self) -> Stream<'_> {
-        Stream::new(self)
+        Stream::after(self, &[]).expect("no token is outside the vocabulary")
+    }
+
+    /// The same for tokens that go on from others. The first token of a text is not spelled as it is after another: SentencePiece
+    /// puts a space before every text, which decoding takes off again.
+    ///
+    /// # Errors
+    /// If an id is not in the vocabulary.
+    pub fn stream_after(&self, before: &[u32]) -> Result<Stream<'_>> {
+        Stream::after(self, before)
     }
 
     /// The places, labels and words of tokens whose text is not known, as when a model made them. The text is what
@@ -160,7 +169,15 @@ impl Tokenizer {
     /// # Errors
     /// If an id is not in the vocabulary.
     pub fn describe(&self, ids: &[u32]) -> Result<Encoding> {
-        Encoding::of_ids(self, ids)
+        Encoding::of_ids(self, &[], ids)
+    }
+
+    /// The same for tokens that go on from others: their text begins with the space between the two, if there is one.
+    ///
+    /// # Errors
+    /// If an id is not in the vocabulary.
+    pub fn describe_after(&self, before: &[u32], ids: &[u32]) -> Result<Encoding> {
+        Encoding::of_ids(self, before, ids)
     }
 
     /// The number of ids: one more than the largest.

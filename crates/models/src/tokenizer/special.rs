@@ -66,20 +66,17 @@ impl SpecialTokens {
         self.mask = self.mask.or_else(|| id("[MASK]"));
     }
 
-    /// The roles that are still empty, by the ids in a model's configuration.
+    /// The roles that are still empty, by the ids in a model's configuration. An id that is no token's means that there is
+    /// none: GPT-2's configuration has 50256 by default, also for smaller vocabularies, and others have −1.
     pub(super) fn fill_from_config(&mut self, config: &Config, vocabulary: usize) -> Result<()> {
         for (key, role) in self.roles() {
             let key = format!("{key}_id");
+            let value = config.get(&key);
             // Some models have several tokens that end a text, as a list.
-            if role.is_some() || config.get(&key).is_some_and(Value::is_array) {
+            if role.is_some() || value.is_some_and(|value| value.is_array() || value.as_i64() == Some(-1)) {
                 continue;
             }
-            *role = match config.index(&key)? {
-                Some(id) if id >= vocabulary => {
-                    return Err(config.error(&key, format!("an id under {vocabulary}"), id));
-                }
-                id => id.map(|id| id as u32),
-            };
+            *role = config.index(&key)?.filter(|&id| id < vocabulary).map(|id| id as u32);
         }
         Ok(())
     }
@@ -99,6 +96,6 @@ impl SpecialTokens {
 }
 
 /// A token is named by its text, or by an object that has it as `content`.
-fn content(value: &Value) -> Option<&str> {
+pub(super) fn content(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("content")?.as_str())
 }

@@ -1,8 +1,6 @@
 //! Decoding as tokens come. A token may end within a character; what is held back until the rest comes is at most the
 //! beginning of one.
 
-use tokenizers::tokenizer::step_decode_stream;
-
 use super::{Spelling, Tokenizer, problem};
 use crate::Result;
 
@@ -23,21 +21,44 @@ pub struct Stream<'a> {
     tokenizer: &'a Tokenizer,
     /// Of a byte-level vocabulary: the beginning of a character.
     bytes: Vec<u8>,
-    /// Of any other: the tokens that the next one's text depends on, and what they say.
+    /// Of any other: the last tokens, on which the text of the next depends.
     ids: Vec<u32>,
-    prefix: String,
-    prefix_index: usize,
-    /// The tokens since text came last.
-    held: Vec<u32>,
+    /// How many of them have said what they say.
+    said: usize,
 }
 
 /// No character takes more tokens than it has bytes; when text has not come for longer, it is not going to.
 const MAX_HELD: usize = 8;
 
+/// The text of a token depends on whether others stand before it and not on how many: a few are kept, for characters of
+/// several tokens.
+const KEPT: usize = 2 * MAX_HELD;
+
 impl<'a> Stream<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        let (ids, held) = (Vec::new(), Vec::new());
-        Stream { tokenizer, bytes: Vec::new(), ids, prefix: String::new(), prefix_index: 0, held }
+    /// A stream that goes on from a text of these tokens.
+    pub(super) fn after(tokenizer: &'a Tokenizer, before: &[u32]) -> Result<Self> {
+        for &id in before {
+            tokenizer.token(id)?;
+        }
+        let spoken: Vec<u32> = before.iter().copied().filter(|&id| !tokenizer.is_special(id)).collect();
+        let kept = &spoken[spoken.len().saturating_sub(KEPT)..];
+        let mut stream = Stream { tokenizer, bytes: Vec::new(), ids: Vec::new(), said: 0 };
+        match tokenizer.spelling {
+            Spelling::Bytes => {
+                for &id in kept {
+                    stream.bytes.extend(tokenizer.bytes(id)?);
+                }
+                whole_characters(&mut stream.bytes);
+            }
+            Spelling::Text => {
+                stream.ids = kept.to_vec();
+                // Tokens at the end that are the beginning of a character have said nothing yet.
+                let unfinished = (0..=kept.len().min(MAX_HELD))
+                    .take_while(|&n| stream.text_of(kept.len() - n).is_ok_and(|text| text.ends_with('\u{FFFD}')));
+                stream.said = kept.len() - unfinished.count();
+            }
+        }
+        Ok(stream)
     }
 
     /// The text that is certain now that this token has come; often one word, and nothing for a special token or for the
@@ -55,37 +76,37 @@ impl<'a> Stream<'a> {
                 self.bytes.extend(self.tokenizer.bytes(id)?);
                 Ok(whole_characters(&mut self.bytes))
             }
-            Spelling::Text => self.push_text(id),
+            Spelling::Text => {
+                self.ids.push(id);
+                self.say(false)
+            }
         }
     }
 
-    fn push_text(&mut self, id: u32) -> Result<String> {
-        let Stream { ids, prefix, prefix_index, .. } = self;
-        let text = step_decode_stream(&self.tokenizer.inner, vec![id], true, ids, prefix, prefix_index);
-        let text = text.map_err(|error| problem("".as_ref(), error))?;
-        self.held.push(id);
-        if text.is_some() {
-            self.held.clear();
-        } else if self.held.len() > MAX_HELD {
-            return Ok(self.flush());
+    /// What the first tokens of those kept say.
+    fn text_of(&self, count: usize) -> Result<String> {
+        self.tokenizer.inner.decode(&self.ids[..count], true).map_err(|error| problem("".as_ref(), error))
+    }
+
+    /// What the tokens say beyond what was said, unless a character may still become whole.
+    fn say(&mut self, all: bool) -> Result<String> {
+        let (before, now) = (self.text_of(self.said)?, self.text_of(self.ids.len())?);
+        if now.ends_with('\u{FFFD}') && !all && self.ids.len() - self.said <= MAX_HELD {
+            return Ok(String::new());
         }
-        Ok(text.unwrap_or_default())
+        // What follows where the two part. Only BERT's decoder, which tidies up spaces, changes what was said before.
+        let alike = before.chars().zip(now.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        let new = now[alike..].to_owned();
+        let old = self.ids.len().saturating_sub(KEPT);
+        self.ids.drain(..old);
+        self.said = self.ids.len();
+        Ok(new)
     }
 
     /// What was held back, with `�` for a character that never came whole.
     pub fn finish(mut self) -> String {
-        self.flush()
-    }
-
-    fn flush(&mut self) -> String {
         let mut rest = String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned();
-        if !self.held.is_empty() {
-            let all = self.tokenizer.inner.decode(&self.ids, true).unwrap_or_default();
-            rest.push_str(all.strip_prefix(self.prefix.as_str()).unwrap_or_default());
-            (self.prefix, self.prefix_index) = (String::new(), 0);
-            self.ids.clear();
-            self.held.clear();
-        }
+        rest.push_str(&self.say(true).unwrap_or_default());
         rest
     }
 }

@@ -4,8 +4,8 @@ use foveal::reference::{self, Row, row};
 use ndarray::{Array1, s};
 
 use super::LayerTrace;
-use crate::Result;
-use crate::layer::Attending;
+use crate::layer::BoundAttention;
+use crate::{Error, Result};
 
 /// Every step on the way to one weight and from it to the output, in f64:
 ///
@@ -31,8 +31,8 @@ pub struct Cell {
     pub sum: f64,
     /// w. 0 in a row that sees nothing.
     pub weight: f64,
-    /// w·v·W_o: what this key adds to this query's output, \[D\].
-    pub share: Array1<f32>,
+    /// w·v·W_o: what this key adds to this query's output, \[D\]; none in a trace without values or W_o.
+    pub share: Option<Array1<f32>>,
 }
 
 impl LayerTrace {
@@ -41,14 +41,19 @@ impl LayerTrace {
     /// # Errors
     /// If there is no such sequence, head, query or key.
     pub fn cell(&self, sequence: usize, head: usize, i: usize, j: usize) -> Result<Cell> {
-        let row = match &self.attending {
-            Attending::Softmax(attention) => row(attention, &self.q, &self.k, (sequence, head), i)?,
+        let row = match &self.attention {
+            BoundAttention::Softmax(attention) => {
+                row(attention, self.q.to_f32().view(), self.k.to_f32().view(), (sequence, head), i)?
+            }
             _ => self.row(sequence, head, i)?,
         };
         let limit = row.cells.len();
         let outside = foveal::Error::Range { what: "columns", start: j, end: j.saturating_add(1), limit };
         let cell = row.cells.get(j).ok_or(outside)?;
-        let share = self.transformed_key(sequence, head, j)? * cell.weight as f32;
+        let share = match self.transformed_key(sequence, head, j) {
+            Err(Error::NotTraced { .. }) => None,
+            share => Some(share? * cell.weight as f32),
+        };
         Ok(Cell {
             product: cell.product,
             scale: row.scale,
@@ -66,10 +71,11 @@ impl LayerTrace {
     /// The same steps where the score is not scale·q·k: it is then what its weight says, s = ln w + lse.
     fn row(&self, sequence: usize, head: usize, i: usize) -> Result<Row> {
         let weights = self.tile(sequence, head, i..i.saturating_add(1), 0..self.keys())?;
-        let (lse, group) = (f64::from(self.lse[[sequence, head, i]]), self.heads() / self.k.dim().1);
-        let q = self.q.slice(s![sequence, head, i, ..]);
+        let (lse, group) = (self.lse[[sequence, head, i]], self.heads() / self.k.dim().1);
+        let (q, k) = (self.q.to_f32(), self.k.to_f32());
+        let q = q.slice(s![sequence, head, i, ..]);
         let cells = weights.iter().enumerate().map(|(j, &weight)| {
-            let product = f64::from(q.dot(&self.k.slice(s![sequence, head / group, j, ..])));
+            let product = f64::from(q.dot(&k.slice(s![sequence, head / group, j, ..])));
             let (weight, score) = (f64::from(weight), f64::from(weight).ln() + lse);
             reference::Cell { product, scaled: score, score, visible: weight > 0.0, exp: 0.0, weight }
         });

@@ -3,34 +3,35 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use foveal::{Pool, Threads, matmul};
-use ndarray::{ArcArray, Array1, Array2, Array3, ArrayView2, ArrayView4, Axis, Ix4, concatenate, s};
+use foveal::{Pool, Threads};
+use foveal_compute::matmul;
+use ndarray::{Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, CowArray, Ix2, concatenate, s};
 
-use super::Kind;
-use crate::Result;
-use crate::layer::{Attended, Attending, Linear};
+use super::{Kind, TraceArray};
+use crate::layer::{AttentionRecord, BoundAttention, Linear, Weight};
+use crate::{Error, Result};
 
 /// What one attention layer attended to. The arrays are shared with the run that made them, not copied.
 #[derive(Clone, Debug)]
 pub struct LayerTrace {
-    /// Queries, turned if there is RoPE: [B, H, T, Dh].
-    pub q: ArcArray<f32, Ix4>,
-    /// Keys, turned if there is RoPE: [B, G, S, Dh].
-    pub k: ArcArray<f32, Ix4>,
-    /// Values: [B, G, S, Dh].
-    pub v: ArcArray<f32, Ix4>,
-    /// The log-sum-exp of every row of scores: [B, H, T].
-    pub lse: Array3<f32>,
-    /// The mechanism and its options: mask, bias, scale.
-    pub attending: Attending,
-    /// W_o: [D, H·Dh].
-    pub output: Arc<Linear>,
+    /// [B, H, T, Dh]
+    pub(super) q: TraceArray,
+    /// [B, G, S, Dh]
+    pub(super) k: TraceArray,
+    /// [B, G, S, Dv]
+    pub(super) v: Option<TraceArray>,
+    /// [B, H, T]
+    pub(super) lse: Array3<f64>,
+    pub(super) attention: BoundAttention,
+    /// W_o: [D, H·Dv].
+    pub(super) output: Option<Arc<Linear>>,
 }
 
 impl LayerTrace {
-    pub(super) fn new(attended: Attended, output: Arc<Linear>) -> Self {
-        let Attended { q, k, v, forward, attending, .. } = attended;
-        LayerTrace { q, k, v, lse: forward.lse, attending, output }
+    pub(super) fn new(record: AttentionRecord, output: Arc<Linear>) -> Self {
+        let AttentionRecord { q, k, v, forward, attention, .. } = record;
+        let (v, output) = (Some(v.into()), Some(output));
+        LayerTrace { q: q.into(), k: k.into(), v, lse: forward.lse, attention, output }
     }
 
     /// Runs that followed each other, as one. Self-attention has seen the keys of all of them; cross-attention has the same
@@ -39,23 +40,53 @@ impl LayerTrace {
         if runs.len() == 1 {
             return runs.remove(0);
         }
-        let tokens = |part: fn(&LayerTrace) -> ArrayView4<f32>| {
-            let parts: Vec<_> = runs.iter().map(part).collect();
-            concatenate(Axis(2), &parts).expect("runs of the same layer").into_shared()
+        let tokens = |part: fn(&LayerTrace) -> Option<&TraceArray>| -> Option<TraceArray> {
+            let parts: Vec<_> = runs.iter().map(part).collect::<Option<_>>()?;
+            Some(TraceArray::join(&parts))
         };
         let lse: Vec<_> = runs.iter().map(|run| run.lse.view()).collect();
         let (k, v) = match kind {
-            Kind::Cross => (runs[0].k.clone(), runs[0].v.clone()),
-            Kind::Encoder | Kind::Decoder => (tokens(|run| run.k.view()), tokens(|run| run.v.view())),
+            Kind::Cross => (Some(runs[0].k.clone()), runs[0].v.clone()),
+            Kind::Encoder | Kind::Decoder => (tokens(|run| Some(&run.k)), tokens(|run| run.v.as_ref())),
         };
         LayerTrace {
-            q: tokens(|run| run.q.view()),
-            k,
+            q: tokens(|run| Some(&run.q)).expect("every run has queries"),
+            k: k.expect("every run has keys"),
             v,
             lse: concatenate(Axis(2), &lse).expect("runs of the same layer"),
-            attending: runs[0].attending.clone(),
+            attention: runs[0].attention.clone(),
             output: runs[0].output.clone(),
         }
+    }
+
+    /// Queries, turned if there is RoPE: [B, H, T, Dh].
+    pub fn q(&self) -> &TraceArray {
+        &self.q
+    }
+
+    /// Keys, turned if there is RoPE: [B, G, S, Dh].
+    pub fn k(&self) -> &TraceArray {
+        &self.k
+    }
+
+    /// Values: [B, G, S, Dv]; none in a trace that was made without them.
+    pub fn v(&self) -> Option<&TraceArray> {
+        self.v.as_ref()
+    }
+
+    /// The log-sum-exp of every row of scores: [B, H, T].
+    pub fn lse(&self) -> ArrayView3<'_, f64> {
+        self.lse.view()
+    }
+
+    /// The attention that was used, with its options: mask, bias, scale.
+    pub fn attention(&self) -> &BoundAttention {
+        &self.attention
+    }
+
+    /// W_o: [D, H·Dv]; none in a trace that was made without it.
+    pub fn output(&self) -> Option<&Weight> {
+        self.output.as_ref().map(|output| &output.weight)
     }
 
     /// B, the sequences.
@@ -91,7 +122,7 @@ impl LayerTrace {
     /// # Errors
     /// If the rectangle does not lie within the matrix of that head.
     pub fn tile(&self, sequence: usize, head: usize, rows: Range<usize>, cols: Range<usize>) -> Result<Array2<f32>> {
-        Ok(self.attending.tile((self.q.view(), self.k.view(), self.lse.view()), (sequence, head), rows, cols)?)
+        Ok(self.attention.tile((self.q.view(), self.k.view(), self.lse.view()), (sequence, head), rows, cols)?)
     }
 
     /// The same, pooled to a picture of `pixels = (height, width)`. The matrix itself is never stored.
@@ -107,37 +138,42 @@ impl LayerTrace {
         pool: Pool,
     ) -> Result<Array2<f32>> {
         let known = (self.q.view(), self.k.view(), self.lse.view());
-        Ok(self.attending.map(known, (sequence, head), (rows, cols), pixels, pool)?)
+        Ok(self.attention.map(known, (sequence, head), (rows, cols), pixels, pool)?)
     }
 
     /// What each key would add to the output if it had all the weight: f(xⱼ) = vⱼ·W_oʰ, [S, D]. The bias of W_o belongs to
     /// no key and is left out; that of the values is part of v.
     ///
     /// # Errors
-    /// If there is no such sequence or head.
+    /// If there is no such sequence or head, or the trace was made without values or W_o.
     pub fn transformed(&self, sequence: usize, head: usize) -> Result<Array2<f32>> {
-        let values = self.values(sequence, head)?;
-        let mut out = Array2::zeros((values.nrows(), self.output.weight.nrows()));
-        matmul(1.0, values, self.output_of(head).reversed_axes(), 0.0, &mut out, Threads::Rayon)?;
+        let (values, output) = (self.values(sequence, head)?, self.output_of(head)?);
+        let mut out = Array2::zeros((values.nrows(), output.nrows()));
+        matmul(1.0, &values, output.reversed_axes(), 0.0, &mut out, Threads::Rayon)?;
         Ok(out)
     }
 
-    /// The values that a head looks up: [S, Dh].
-    pub(super) fn values(&self, sequence: usize, head: usize) -> Result<ArrayView2<'_, f32>> {
+    /// The values that a head looks up: [S, Dv].
+    pub(super) fn values(&self, sequence: usize, head: usize) -> Result<CowArray<'_, f32, Ix2>> {
         // The empty tile checks that sequence and head are there.
         self.tile(sequence, head, 0..0, 0..0)?;
+        let v = self.v.as_ref().ok_or(Error::NotTraced { part: "values" })?;
         let group = self.heads() / self.k.dim().1;
-        Ok(self.v.slice(s![sequence, head / group, .., ..]))
+        let TraceArray::F32(v) = v else {
+            return Ok(v.to_f32().slice(s![sequence, head / group, .., ..]).to_owned().into());
+        };
+        Ok(v.slice(s![sequence, head / group, .., ..]).into())
     }
 
-    /// The columns of W_o that a head goes through: [D, Dh].
-    pub(super) fn output_of(&self, head: usize) -> ArrayView2<'_, f32> {
-        let dim = self.q.dim().3;
-        self.output.weight.slice(s![.., head * dim..(head + 1) * dim])
+    /// The columns of W_o that a head goes through: [D, Dv].
+    pub(super) fn output_of(&self, head: usize) -> Result<ArrayView2<'_, f32>> {
+        let output = self.output.as_ref().ok_or(Error::NotTraced { part: "output" })?;
+        let dim = self.v.as_ref().ok_or(Error::NotTraced { part: "values" })?.dim().3;
+        Ok(output.weight.slice(s![.., head * dim..(head + 1) * dim]))
     }
 
     /// vⱼ·W_oʰ of one key: \[D\].
     pub(super) fn transformed_key(&self, sequence: usize, head: usize, key: usize) -> Result<Array1<f32>> {
-        Ok(self.output_of(head).dot(&self.values(sequence, head)?.row(key)))
+        Ok(self.output_of(head)?.dot(&self.values(sequence, head)?.row(key)))
     }
 }

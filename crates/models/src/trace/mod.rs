@@ -21,6 +21,8 @@
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
 
+mod array;
+mod builder;
 mod cell;
 mod layer;
 mod probe;
@@ -28,6 +30,8 @@ mod probe;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use self::array::TraceArray;
+pub use self::builder::LayerTraceBuilder;
 pub use self::cell::Cell;
 pub use self::layer::LayerTrace;
 pub use self::probe::Probe;
@@ -108,7 +112,18 @@ pub struct Trace {
     layers: BTreeMap<Site, LayerTrace>,
 }
 
+impl FromIterator<(Site, LayerTrace)> for Trace {
+    fn from_iter<I: IntoIterator<Item = (Site, LayerTrace)>>(layers: I) -> Self {
+        Trace { layers: layers.into_iter().collect() }
+    }
+}
+
 impl Trace {
+    /// Adds a layer, in place of one that is there.
+    pub fn insert(&mut self, site: Site, layer: LayerTrace) {
+        self.layers.insert(site, layer);
+    }
+
     /// The layers there are, encoder first, then decoder, then cross attention.
     pub fn layers(&self) -> impl ExactSizeIterator<Item = (Site, &LayerTrace)> {
         self.layers.iter().map(|(site, layer)| (*site, layer))

@@ -52,7 +52,7 @@ impl Probe {
     /// The same, at the end.
     pub fn into_trace(self) -> Trace {
         let layers = self.kept.into_iter().map(|(site, runs)| (site, LayerTrace::join(site.kind, runs)));
-        Trace { layers: layers.collect() }
+        layers.collect()
     }
 
     /// Runs an attention layer: y [B·T, D] for x [B·T, D].
@@ -65,14 +65,14 @@ impl Probe {
         source: Source,
         attention: &Attention,
     ) -> Result<Array2<f32>> {
-        let mut attended = layer.attend(x, batch, source, attention)?;
+        let mut record = layer.attend(x, batch, source, attention)?;
         let first = Head { site, head: 0 };
         for off in self.off.range(first..Head { head: layer.heads(), ..first }) {
-            attended.forward.out.slice_mut(s![.., off.head, .., ..]).fill(0.0);
+            record.forward.out.slice_mut(s![.., off.head, .., ..]).fill(0.0);
         }
-        let y = layer.join(&attended)?;
+        let y = layer.join(&record)?;
         if self.capture.wants(site.layer) {
-            self.kept.entry(site).or_default().push(LayerTrace::new(attended, layer.output.clone()));
+            self.kept.entry(site).or_default().push(LayerTrace::new(record, layer.output.clone()));
         }
         Ok(y)
     }

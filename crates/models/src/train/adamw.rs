@@ -40,7 +40,7 @@ impl<M: Parameters + Clone> AdamW<M> {
         AdamW { m: model.zeros_like(), v: model.zeros_like(), t: 0 }
     }
 
-    /// One step along `scale` times the gradients, which are 0 then: while they are at hand, that costs the least.
+    /// Applies one step along `scale` times the gradients, and zeroes the gradients in the same pass.
     pub fn step(&mut self, model: &mut M, grad: &mut M, scale: f32, rates: Rates) {
         self.t += 1;
         let (b1, b2) = rates.betas;
@@ -56,7 +56,7 @@ impl<M: Parameters + Clone> AdamW<M> {
             tasks.extend(chunks.map(|(((p, g), m), v)| (p, g, m, v, keep)));
         }
         tasks.into_par_iter().for_each(|(p, g, m, v, keep)| {
-            foveal::vectorise(
+            foveal_compute::vectorise(
                 #[inline(always)]
                 || {
                     for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {

@@ -2,7 +2,7 @@
 
 use ndarray::{Array4, Axis};
 
-use super::{Moment, Task};
+use super::{StepContext, Task};
 use crate::layer::{CrossEntropy, Loss, Random, expect};
 use crate::model::Vit;
 use crate::trace::Probe;
@@ -78,10 +78,10 @@ impl Task for Images {
         1
     }
 
-    fn learn(&self, model: &Vit, chosen: &[usize], moment: &Moment, grad: &mut Vit) -> Result<Loss> {
+    fn learn(&self, model: &Vit, chosen: &[usize], context: &StepContext, grad: &mut Vit) -> Result<Loss> {
         let classes: Vec<u32> = chosen.iter().map(|&i| self.classes[i]).collect();
-        let (mut logits, saved) = model.forward(&self.images.select(Axis(0), chosen), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &classes)?;
+        let (mut logits, saved) = model.forward(&self.images.select(Axis(0), chosen), context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, &classes)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

@@ -22,9 +22,10 @@
 //! ```
 
 mod adamw;
+mod halves;
+mod idx;
 mod images;
 mod pairs;
-mod parts;
 mod plan;
 mod snapshots;
 mod state;
@@ -32,6 +33,7 @@ mod text;
 mod trainer;
 
 pub use self::adamw::AdamW;
+pub use self::idx::idx;
 pub use self::images::Images;
 pub use self::pairs::{Example, Pairs};
 pub use self::plan::{Plan, Schedule};
@@ -63,7 +65,7 @@ pub trait Task: Sync {
         &self,
         model: &Self::Model,
         examples: &[Self::Example],
-        moment: &Moment,
+        context: &StepContext,
         grad: &mut Self::Model,
     ) -> Result<Loss>;
 
@@ -74,9 +76,9 @@ pub trait Task: Sync {
     fn evaluate(&self, model: &Self::Model) -> Result<f32>;
 }
 
-/// What a part of a batch is learned with.
+/// What half a batch is learned with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct StepContext {
     seed: u64,
     dropout: f32,
     label_smoothing: f32,
@@ -84,7 +86,7 @@ pub struct Moment {
     counted: usize,
 }
 
-impl Moment {
+impl StepContext {
     /// What to drop.
     pub fn dropout(&self) -> Option<Dropout> {
         let dropout = Dropout { probability: self.dropout, seed: self.seed };

@@ -1,6 +1,6 @@
 //! Learning to translate: pairs of sequences.
 
-use super::{Moment, Task};
+use super::{StepContext, Task};
 use crate::layer::{CrossEntropy, Loss, Random};
 use crate::model::Transformer;
 use crate::model::transformer::Batch;
@@ -81,11 +81,17 @@ impl Task for Pairs {
         self.learned[chosen].target.len() + 1
     }
 
-    fn learn(&self, model: &Transformer, chosen: &[usize], moment: &Moment, grad: &mut Transformer) -> Result<Loss> {
+    fn learn(
+        &self,
+        model: &Transformer,
+        chosen: &[usize],
+        context: &StepContext,
+        grad: &mut Transformer,
+    ) -> Result<Loss> {
         let padded = self.pad(&chosen.iter().map(|&chosen| &self.learned[chosen]).collect::<Vec<_>>());
         let source = Batch { tokens: &padded.source, lengths: &padded.lengths };
-        let (mut logits, saved) = model.forward(source, &padded.inputs, moment.dropout())?;
-        let loss = moment.cross_entropy(Some(IGNORED)).forward_backward(&mut logits, &padded.targets)?;
+        let (mut logits, saved) = model.forward(source, &padded.inputs, context.dropout())?;
+        let loss = context.cross_entropy(Some(IGNORED)).forward_backward(&mut logits, &padded.targets)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

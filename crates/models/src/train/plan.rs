@@ -46,7 +46,7 @@ pub struct Plan {
     pub evaluate_every: usize,
     /// Evaluations without a better one before the run ends early.
     pub patience: Option<usize>,
-    /// What everything random follows from.
+    /// Random seed.
     pub seed: u64,
 }
 

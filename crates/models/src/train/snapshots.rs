@@ -54,8 +54,8 @@ impl Snapshots {
         });
         let tensors: Vec<(String, Array3<f32>)> = tensors.collect();
         let labels = |labels: &[String]| serde_json::to_string(labels).expect("texts");
-        let about = [("queries".to_owned(), labels(&self.queries)), ("keys".to_owned(), labels(&self.keys))];
-        save_tensors(path, tensors.iter().map(|(name, weights)| (name.clone(), weights.view().into_dyn())), &about)
+        let metadata = [("queries".to_owned(), labels(&self.queries)), ("keys".to_owned(), labels(&self.keys))];
+        save_tensors(path, tensors.iter().map(|(name, weights)| (name.clone(), weights.view().into_dyn())), &metadata)
     }
 
     /// Reads what [`save`](Snapshots::save) has written.
@@ -67,7 +67,7 @@ impl Snapshots {
         let wrong =
             |at: &str, problem: &str| Error::Format { path: path.into(), at: at.into(), problem: problem.into() };
         let labels = |key: &str| {
-            let labels = file.about(key).and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+            let labels = file.metadata(key).and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
             labels.ok_or_else(|| wrong(key, "absent; these are no snapshots of attention"))
         };
         let mut snapshots = Snapshots::new(labels("queries")?, labels("keys")?);

@@ -22,29 +22,31 @@ pub(super) fn save<T: Task>(trainer: &Trainer<T>, path: &Path) -> Result<()> {
     for (prefix, part) in parts.into_iter().chain(best) {
         part.visit(prefix, &mut |name, parameter| tensors.push((name.to_owned(), parameter)));
     }
-    let mut about = vec![
+    let mut metadata = vec![
         ("plan".into(), serde_json::to_string(trainer.plan()).expect("a plan is plain numbers")),
         ("records".into(), csv(trainer.records())),
         ("worse".into(), trainer.worse.to_string()),
     ];
     // As bits: a decimal could round.
-    about.extend(trainer.best.as_ref().map(|(loss, _)| ("best".into(), loss.to_bits().to_string())));
-    save_tensors(path, tensors, &about)
+    metadata.extend(trainer.best.as_ref().map(|(loss, _)| ("best".into(), loss.to_bits().to_string())));
+    save_tensors(path, tensors, &metadata)
 }
 
 pub(super) fn load<T: Task>(trainer: &mut Trainer<T>, path: &Path) -> Result<()> {
     let file = Checkpoint::of_tensors(path)?;
     let wrong = |at: &str, problem: String| Error::Format { path: path.to_path_buf(), at: at.into(), problem };
-    let about = |key: &str| file.about(key).ok_or_else(|| wrong(key, "absent; this is not the state of a run".into()));
-    let plan: Plan = serde_json::from_str(about("plan")?).map_err(|error| wrong("plan", error.to_string()))?;
+    let stated =
+        |key: &str| file.metadata(key).ok_or_else(|| wrong(key, "absent; this is not the state of a run".into()));
+    let plan: Plan = serde_json::from_str(stated("plan")?).map_err(|error| wrong("plan", error.to_string()))?;
     let differences = differences(&plan, trainer.plan());
     if !differences.is_empty() {
         return Err(Error::OtherPlan { path: path.to_path_buf(), differences });
     }
-    trainer.records = read_csv(about("records")?).ok_or_else(|| wrong("records", "not the records of a run".into()))?;
-    trainer.worse = about("worse")?.parse().map_err(|_| wrong("worse", "not a number".into()))?;
+    trainer.records =
+        read_csv(stated("records")?).ok_or_else(|| wrong("records", "not the records of a run".into()))?;
+    trainer.worse = stated("worse")?.parse().map_err(|_| wrong("worse", "not a number".into()))?;
     let best =
-        file.about("best").map(str::parse::<u32>).transpose().map_err(|_| wrong("best", "not a number".into()))?;
+        file.metadata("best").map(str::parse::<u32>).transpose().map_err(|_| wrong("best", "not a number".into()))?;
     fill(&file, "model", &mut trainer.model)?;
     fill(&file, "m", &mut trainer.optimiser.m)?;
     fill(&file, "v", &mut trainer.optimiser.v)?;

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Moment, Task};
+use super::{StepContext, Task};
 use crate::layer::{CrossEntropy, Loss, Random};
 use crate::model::Trained;
 use crate::trace::Probe;
@@ -59,10 +59,10 @@ impl<M: Trained> Task for Text<M> {
         self.window
     }
 
-    fn learn(&self, model: &M, starts: &[usize], moment: &Moment, grad: &mut M) -> Result<Loss> {
+    fn learn(&self, model: &M, starts: &[usize], context: &StepContext, grad: &mut M) -> Result<Loss> {
         let (inputs, targets) = self.windows(&self.learned, starts);
-        let (mut logits, saved) = model.forward(&inputs, starts.len(), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &targets)?;
+        let (mut logits, saved) = model.forward(&inputs, starts.len(), context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, &targets)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::adamw::{AdamW, Rates};
-use super::parts::Parts;
+use super::halves::BatchHalves;
 use super::{Plan, Task, state};
 use crate::layer::Loss;
 use crate::{Error, Result};
@@ -42,7 +42,7 @@ pub struct Trainer<'t, T: Task> {
     task: &'t T,
     plan: Plan,
     pub(super) model: T::Model,
-    grads: Parts<T::Model>,
+    grads: BatchHalves<T::Model>,
     pub(super) optimiser: AdamW<T::Model>,
     pub(super) records: Vec<Record>,
     /// The model with the lowest loss on held-out data, and that loss.
@@ -58,7 +58,7 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// If a number of the plan makes no sense.
     pub fn new(task: &'t T, model: T::Model, plan: Plan) -> Result<Self> {
         plan.check()?;
-        let (grads, optimiser) = (Parts::new(&model), AdamW::new(&model));
+        let (grads, optimiser) = (BatchHalves::new(&model), AdamW::new(&model));
         Ok(Trainer { task, plan, model, grads, optimiser, records: Vec::new(), best: None, worse: 0 })
     }
 
@@ -122,7 +122,7 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// # Errors
     /// [`Error::Diverged`] if the loss or a gradient is no longer a number; the model is then as it was before the step.
     pub fn step(&mut self) -> Result<Record> {
-        let mut record = foveal::awake(|| self.learn())?;
+        let mut record = foveal_compute::awake(|| self.learn())?;
         if record.step.is_multiple_of(self.plan.evaluate_every) || record.step == self.plan.steps {
             let held_out = self.task.evaluate(&self.model)?;
             record.held_out = Some(held_out);

@@ -41,7 +41,8 @@ pub fn links(
     let tokens = target.last().map_or(0, |group| group.tokens.end);
     if weights.nrows() != tokens + 1 {
         let (expected, got) = (vec![tokens + 1, weights.ncols()], weights.shape().to_vec());
-        return Err(foveal::Error::Shape { what: "the cross-attention of these words", expected, got }.into());
+        let (what, axes) = ("the cross-attention of these words", "[target tokens + 1, source tokens]");
+        return Err(foveal::Error::Shape { what, axes, expected, got }.into());
     }
     let first = match reading {
         Reading::Predicting => 0,
@@ -119,8 +120,8 @@ fn ways(trace: &Trace) -> Result<Vec<Aligner>> {
     // Says what there is instead, if there is no cross-attention.
     trace.of_kind(Kind::Cross).next().map_or_else(|| trace.layer(Kind::Cross, 0).map(drop), |_| Ok(()))?;
     let mut ways = Vec::new();
-    for (layer, attended) in trace.of_kind(Kind::Cross) {
-        for head in (0..attended.heads()).map(Some).chain([None]) {
+    for (layer, traced) in trace.of_kind(Kind::Cross) {
+        for head in (0..traced.heads()).map(Some).chain([None]) {
             let aligner = |reading| Aligner { layer, head, reading, score: AlignmentScore::default() };
             ways.extend(Reading::ALL.map(aligner));
         }

@@ -1,20 +1,13 @@
-//! Translation from English to Korean: sentences to learn from, the vocabulary to write them in, and scores.
-//!
-//! ```
-//! use foveal_models::layer::Random;
-//! use foveal_models::translation::Grammar;
-//!
-//! let pair = Grammar::new().sample(&mut Random::new(5));
-//! println!("{} = {}", pair.english_text(), pair.korean_text());
-//! ```
+//! Translation: pairs of sentences to learn from, the vocabulary to write them in, and scores.
 
 pub mod attention;
-mod grammar;
-pub mod korean;
+mod evaluation;
+mod languages;
 mod pairs;
 pub mod score;
 mod vocabulary;
 
-pub use self::grammar::{Certainty, Combination, Corpus, Grammar, Link, Pair, Place, Sizes, Word, tokens};
-pub use self::pairs::{Pairs, Problem, ProblemKind, TextPair, write_pairs};
+pub use self::evaluation::{Evaluation, Judged, Split};
+pub use self::languages::{Languages, LinkedPair};
+pub use self::pairs::{PairFile, Problem, ProblemKind, TextPair, write_pairs};
 pub use self::vocabulary::{Case, Vocabulary};

@@ -25,7 +25,7 @@ pub struct TextPair {
 
 /// The pairs of a file, and the lines that are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pairs {
+pub struct PairFile {
     /// The pairs, in the order of the file.
     pub pairs: Vec<TextPair>,
     /// What is wrong with the other lines. Empty ones are not among them.
@@ -71,15 +71,15 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Pairs {
+impl PairFile {
     /// Reads a file of pairs: UTF-8, with or without a byte order mark, lines ending in `\n` or `\r\n`.
     ///
     /// ```
-    /// # use foveal_models::translation::Pairs;
+    /// # use foveal_models::translation::PairFile;
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pairs.tsv");
     /// std::fs::write(&path, "The sun shines.\t태양이 빛나요.\nno translation\n").unwrap();
-    /// let found = Pairs::read(&path)?;
+    /// let found = PairFile::read(&path)?;
     /// assert_eq!(found.pairs[0].target, "태양이 빛나요.");
     /// let told = found.problems[0].to_string();
     /// assert_eq!(told, "line 2: no tab, expected one between the sentence and its translation");
@@ -90,7 +90,7 @@ impl Pairs {
     /// If the file cannot be read, or no line of it is a pair.
     pub fn read(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { path: path.to_path_buf(), source };
-        Pairs::from_reader(path, BufReader::new(File::open(path).map_err(io)?))
+        PairFile::from_reader(path, BufReader::new(File::open(path).map_err(io)?))
     }
 
     /// As [`read`](Self::read), from anything; `path` is what errors name as the source.
@@ -99,7 +99,7 @@ impl Pairs {
     /// As [`read`](Self::read).
     pub fn from_reader(path: &Path, mut reader: impl BufRead) -> Result<Self> {
         let io = |source| Error::Io { path: path.to_path_buf(), source };
-        let mut found = Pairs::default();
+        let mut found = PairFile::default();
         let mut line = Vec::new();
         let mut number = 0;
         loop {
@@ -151,7 +151,7 @@ fn pair(line: &[u8]) -> Result<Option<TextPair>, ProblemKind> {
     }
 }
 
-/// Writes pairs to a file that [`Pairs::read`] reads, whole or not at all. Tabs and line ends within a sentence become
+/// Writes pairs to a file that [`PairFile::read`] reads, whole or not at all. Tabs and line ends within a sentence become
 /// spaces.
 ///
 /// # Errors

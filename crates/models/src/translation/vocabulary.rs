@@ -56,14 +56,14 @@ pub enum Case {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
-    kind: Kind,
+    kind: TokenKind,
     size: usize,
     least: u64,
     case: Case,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Words,
     BytePairs,
 }
@@ -71,18 +71,18 @@ enum Kind {
 impl Vocabulary {
     /// Of words and punctuation marks: at most 30,000, each of which occurs at least once.
     pub fn words() -> Self {
-        Vocabulary { kind: Kind::Words, size: 30_000, least: 1, case: Case::Keep }
+        Vocabulary { kind: TokenKind::Words, size: 30_000, least: 1, case: Case::Keep }
     }
 
     /// Of byte pairs: `size` tokens at most, each of which occurs at least twice; 260 at least, one for each byte and the
     /// special ones.
     pub fn byte_pairs(size: usize) -> Self {
-        Vocabulary { kind: Kind::BytePairs, size: size.max(256 + SPECIAL.len()), least: 2, case: Case::Keep }
+        Vocabulary { kind: TokenKind::BytePairs, size: size.max(256 + SPECIAL.len()), least: 2, case: Case::Keep }
     }
 
     /// Sets the largest number of tokens, the special ones among them.
     pub fn size(self, size: usize) -> Self {
-        let smallest = if self.kind == Kind::BytePairs { 256 } else { 0 } + SPECIAL.len();
+        let smallest = if self.kind == TokenKind::BytePairs { 256 } else { 0 } + SPECIAL.len();
         Vocabulary { size: size.max(smallest), ..self }
     }
 
@@ -103,7 +103,7 @@ impl Vocabulary {
     pub fn train<S: AsRef<str> + Send>(self, texts: impl IntoIterator<Item = S, IntoIter: Send>) -> Result<Tokenizer> {
         let special: Vec<AddedToken> = SPECIAL.iter().map(|token| AddedToken::from(*token, true)).collect();
         let (mut inner, mut trainer) = match self.kind {
-            Kind::Words => {
+            TokenKind::Words => {
                 let model = WordLevel::builder().unk_token("<unk>".into()).build().map_err(failed)?;
                 let mut inner = Inner::new(model);
                 let space = Metaspace::new(SPACE, PrependScheme::Always, true);
@@ -119,7 +119,7 @@ impl Vocabulary {
                     .map_err(failed)?;
                 (inner, TrainerWrapper::WordLevelTrainer(trainer))
             }
-            Kind::BytePairs => {
+            TokenKind::BytePairs => {
                 let mut inner = Inner::new(BPE::default());
                 inner.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
                 inner.with_decoder(Some(ByteLevel::default()));
@@ -142,8 +142,8 @@ impl Vocabulary {
         finish(inner)
     }
 
-    /// A vocabulary of given pieces, those within a word with `##` before them, as [`tokens`](super::tokens) spells them. A word
-    /// is cut into the longest pieces from its beginning on; points, commas, exclamation and question marks stand alone.
+    /// A vocabulary of given pieces, those within a word with `##` before them. A word is cut into the longest pieces from
+    /// its beginning on; points, commas, exclamation and question marks stand alone.
     ///
     /// # Errors
     /// If there is no piece.

@@ -8,5 +8,6 @@ mod gguf;
 #[path = "../support/gguf_file.rs"]
 mod gguf_file;
 mod mutations;
+mod refusals;
 mod safetensors;
 mod tokenizer;

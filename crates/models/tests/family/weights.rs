@@ -50,7 +50,8 @@ fn kernel(family: Family, learned: Option<ArrayView1<f32>>, q: ArrayView1<f32>, 
 }
 
 fn check(family: Family, layer: &LayerTrace, learned: Option<&Array2<f32>>, causal: bool) {
-    let (heads, group) = (layer.heads(), layer.heads() / layer.k.dim().1);
+    let (heads, group) = (layer.heads(), layer.heads() / layer.k().dim().1);
+    let (queries, keys) = (layer.q().to_f32(), layer.k().to_f32());
     for head in 0..heads {
         let weights = layer.weights(0, head).unwrap();
         let learned = learned.map(|learned| learned.row(head));
@@ -62,7 +63,7 @@ fn check(family: Family, layer: &LayerTrace, learned: Option<&Array2<f32>>, caus
                     // What a random pattern shows is taken from the weights, the rest must be as it says.
                     let seen = sees(family, i, j).unwrap_or(row[j] > 0.0) && !(causal && j > i);
                     hidden += usize::from(!seen);
-                    let (q, k) = (layer.q.slice(s![0, head, i, ..]), layer.k.slice(s![0, head / group, j, ..]));
+                    let (q, k) = (queries.slice(s![0, head, i, ..]), keys.slice(s![0, head / group, j, ..]));
                     if seen { kernel(family, learned, q, k) } else { 0.0 }
                 })
                 .collect();
@@ -104,8 +105,8 @@ fn of_an_encoder_decoder_are_what_the_papers_say() {
         let mut probe = Probe::new(Capture::All);
         let source = Batch { tokens: &TOKENS, lengths: &[TOKENS.len()] };
         let memory = model.encode(source, &mut probe).unwrap();
-        let mut writing = model.start(source, memory.view()).unwrap();
-        model.write(&[1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3], &mut writing, &mut probe).unwrap();
+        let mut state = model.start(source, memory.view()).unwrap();
+        model.write(&[1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3], &mut state, &mut probe).unwrap();
         let trace = probe.into_trace();
         let own = |block: &foveal_models::model::Block<_, _>| {
             block.attention.layer.attention().unwrap().mechanism.learned.clone()

@@ -2,9 +2,9 @@
 
 mod fixture;
 mod gradients;
-mod likeliest;
 mod pytorch;
 mod rules;
 #[path = "../support/mod.rs"]
 mod support;
+mod top_k_candidates;
 mod weights;

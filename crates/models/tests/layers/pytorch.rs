@@ -146,7 +146,7 @@ fn check_attention(name: &'static str, mut layer: MultiHeadAttention, attention:
     let memory = name.contains("cross").then(|| file.matrix("memory").into_shared());
     let (y, saved) = layer.forward(&x, memory.as_ref(), batch, attention).unwrap();
     file.check("y", &y.clone().into_dyn());
-    file.check("weights", &saved.attended.weights().unwrap().into_dyn());
+    file.check("weights", &saved.record.weights().unwrap().into_dyn());
     if let Some(memory) = &memory {
         let projected = layer.project_memory(memory, batch).unwrap();
         assert_eq!(layer.infer(&x, batch, Source::Projected(&projected), attention).unwrap().0, y);

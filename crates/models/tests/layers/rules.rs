@@ -90,12 +90,12 @@ fn the_cache_gives_what_the_whole_gives() {
         let whole = whole.into_shape_with_order((batch, tokens, 32)).unwrap();
         let mut cache = layer.cache(batch, tokens);
         for range in [0..4, 4..5, 5..7, 7..8, 8..9] {
-            let (y, attended) = layer.infer(&rows(range.clone()), batch, Source::Cache(&mut cache), &causal).unwrap();
+            let (y, record) = layer.infer(&rows(range.clone()), batch, Source::Cache(&mut cache), &causal).unwrap();
             let y = y.into_shape_with_order((batch, range.len(), 32)).unwrap();
             let error = (&y - &whole.slice(s![.., range.clone(), ..])).mapv(f32::abs);
             assert!(error.iter().all(|x| *x < 1e-5), "{range:?}");
-            assert_eq!((attended.start, cache.len()), (range.start, range.end));
-            assert_eq!(attended.weights().is_ok(), range.start == 0);
+            assert_eq!((record.start, cache.len()), (range.start, range.end));
+            assert_eq!(record.weights().is_ok(), range.start == 0);
         }
         // A refused call leaves the cache as it was.
         let wrong = causal.clone().mask(Mask::padding([1]));
@@ -108,10 +108,11 @@ fn the_cache_gives_what_the_whole_gives() {
 fn every_option_of_the_engine_goes_through() {
     let layer = MultiHeadAttention::new(16, 4, &mut Random::new(1)).unwrap();
     let x = random(2, (6, 16)).into_shared();
-    let options = Attention::new().mask(Mask::window(2, 1)).bias(Bias::alibi(4)).softcap(5.0).scale(0.3);
+    let options = Attention::new().mask(Mask::window(2, 1)).bias(Bias::alibi_with(vec![0.5, 0.25, 0.125, 0.0625]));
+    let options = options.softcap(5.0).scale(0.3);
     let (y, saved) = layer.forward(&x, None, 1, &options).unwrap();
     assert_ne!(y, layer.forward(&x, None, 1, &Attention::new()).unwrap().0);
-    let weights = saved.attended.weights().unwrap();
+    let weights = saved.record.weights().unwrap();
     assert!(weights[[0, 0, 5, 0]] == 0.0 && (weights.sum() - 4.0 * 6.0).abs() < 1e-4);
     let gradients = layer.backward(&saved, &x, &mut layer.zeros_like()).unwrap();
     assert_eq!(gradients.dbias.unwrap().shape(), [4]);

@@ -3,7 +3,7 @@
 use foveal::{bf16, f16};
 use foveal_models::Checkpoint;
 use foveal_models::checkpoint::Dtype;
-use foveal_models::generate::{Choice, Session, Writing};
+use foveal_models::generate::{Choice, GenerateOptions, Session};
 use foveal_models::layer::{Embedding, Linear, Parameters, Projection, Random, Weight};
 use foveal_models::model::{Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Trained};
 use ndarray::{Array1, Array2, s};
@@ -92,8 +92,8 @@ fn writes_the_same<M: LanguageModel + Trained + Clone>(
         wide.visit_mut("", &mut |_, mut values| values.mapv_inplace(round));
         assert!(is_narrow(&loaded) && !is_narrow(&wide));
         let write = |model: &M| {
-            let writing = Writing { most: 20, choice: Choice::Greedy, ..Writing::default() };
-            Session::new(model).generate(&tokens, writing).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+            let options = GenerateOptions { most: 20, choice: Choice::Greedy, ..GenerateOptions::default() };
+            Session::new(model).generate(&tokens, options).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
         };
         assert_eq!(write(&loaded), write(&wide));
         let (logits, saved) = loaded.forward(&tokens, 2, None).unwrap();

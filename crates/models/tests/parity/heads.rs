@@ -95,8 +95,8 @@ fn of_an_encoder_decoder() {
     let run = |model: &Transformer, probe: &mut Probe| {
         let source = Batch { tokens: &[3, 1, 4, 1, 5], lengths: &[5] };
         let memory = model.encode(source, probe).unwrap();
-        let mut writing = model.start(source, memory.view()).unwrap();
-        model.write(&[2, 7, 1], &mut writing, probe).unwrap()
+        let mut state = model.start(source, memory.view()).unwrap();
+        model.write(&[2, 7, 1], &mut state, probe).unwrap()
     };
     check_off(
         &model,

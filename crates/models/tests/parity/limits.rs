@@ -58,11 +58,11 @@ fn tokens_and_lengths() {
     assert!(matches!(model.encode(source(&[1, 41]), probe), Err(Error::TokenId { id: 41, vocabulary: 41 })));
     assert!(is_context(model.encode(Batch { tokens: &long, lengths: &[17] }, probe)));
     let memory = model.encode(source(&[1, 40]), probe).unwrap();
-    let mut writing = model.start(source(&[1, 40]), memory.view()).unwrap();
-    assert!(is_token(model.write(&[VOCABULARY], &mut writing, probe)));
-    model.write(&long[..10], &mut writing, probe).unwrap();
-    assert!(is_context(model.write(&long[..7], &mut writing, probe)));
-    model.write(&long[..6], &mut writing, probe).unwrap();
+    let mut state = model.start(source(&[1, 40]), memory.view()).unwrap();
+    assert!(is_token(model.write(&[VOCABULARY], &mut state, probe)));
+    model.write(&long[..10], &mut state, probe).unwrap();
+    assert!(is_context(model.write(&long[..7], &mut state, probe)));
+    model.write(&long[..6], &mut state, probe).unwrap();
     assert!(is_context(model.forward(source(&[1, 40]), &long, None)));
     assert!(is_token(model.forward(source(&[1, 40]), &[VOCABULARY], None)));
 
@@ -140,9 +140,13 @@ fn options_that_are_not_there() {
         ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true)),
         ("bert", "position_embedding_type", json!("relative_key")),
         ("bert", "is_decoder", json!(true)),
-        ("bert", "tie_word_embeddings", json!(false)),
-        ("llama", "mlp_bias", json!(true)),
-        ("llama", "rope_parameters", json!({"rope_type": "yarn", "factor": 4.0})),
+        ("bert", "add_cross_attention", json!(true)),
+        ("gpt2", "is_causal", json!(false)),
+        ("gpt2", "add_cross_attention", json!(true)),
+        ("llama", "is_causal", json!(false)),
+        ("llama", "rope_parameters", json!({"rope_type": "longrope", "factor": 4.0})),
+        ("llama", "rope_scaling", json!({"rope_type": "longrope", "factor": 4.0})),
+        ("llama", "quantization_config", json!({"quant_method": "gptq", "bits": 4})),
         ("vit", "qkv_bias", json!(false)),
         ("norm_last", "norm_order", json!("middle")),
     ];

@@ -203,8 +203,49 @@ fn positions_on_a_part_of_a_head_are_refused() {
     assert!(error.to_string().contains("rotary_dim") && error.to_string().contains("6, all of a head"), "{error}");
 }
 
+/// Biases of the MLP are said by nothing but their tensors, too.
 #[test]
-fn biases_of_the_mlp_are_refused() {
-    let error = load(&gguf(100.0).numbers("blk.0.ffn_up.bias", &[1], [0.5])).unwrap_err();
-    assert!(matches!(&error, Error::Config { key, .. } if key == "mlp_bias"), "{error:?}");
+fn biases_of_the_mlp() {
+    let hidden = Checkpoint::open(folder("llama3")).unwrap().config().size("intermediate_size").unwrap();
+    let with_biases = (0..2).fold(gguf(100.0), |gguf, layer| {
+        [("gate", hidden), ("up", hidden), ("down", 20)].into_iter().fold(gguf, |gguf, (part, size)| {
+            gguf.numbers(&format!("blk.{layer}.ffn_{part}.bias"), &[size], (0..size).map(|i| i as f32 - 0.5))
+        })
+    });
+    let model = load(&with_biases).unwrap();
+    assert!(model.config().mlp_bias);
+    for block in &model.layers {
+        let mlp = &block.mlp.layer;
+        for linear in [&mlp.gate, &mlp.up, &mlp.down] {
+            assert!(linear.bias.as_ref().unwrap().iter().enumerate().all(|(i, x)| *x == i as f32 - 0.5));
+        }
+    }
+}
+
+/// YaRN in a file, whose own attention factor comes on top, is the folder's with the product of both.
+#[test]
+fn yarn() {
+    let yarn = |gguf: Gguf| {
+        gguf.text("llama.rope.scaling.type", "yarn")
+            .f32("llama.rope.scaling.factor", 4.0)
+            .u32("llama.rope.scaling.original_context_length", 64)
+    };
+    let said = |attention: Option<f64>| {
+        json!({
+            "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 64,
+            "attention_factor": attention,
+        })
+    };
+    assert_eq!(load(&yarn(gguf(100.0))).unwrap(), load_folder(&said(None)));
+    let longer = load(&yarn(gguf(100.0)).f32("llama.rope.scaling.attn_factor", 0.5)).unwrap();
+    assert_eq!(longer, load_folder(&said(Some(0.5 * (0.1 * 4f64.ln() + 1.0)))));
+    // Without YaRN the factor stands alone.
+    let alone = load(&gguf(100.0).f32("llama.rope.scaling.attn_factor", 2.0)).unwrap();
+    assert_eq!(alone.config().rope_attention_factor, 2.0);
+    let plain = load(&gguf(100.0).f32("llama.rope.scaling.attn_factor", 1.0)).unwrap();
+    assert_eq!(plain, load(&gguf(100.0)).unwrap());
+    assert_ne!(logits(&alone, &[1, 2, 3], 1), logits(&plain, &[1, 2, 3], 1));
+    let linear = gguf(100.0).text("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 2.0);
+    let error = load(&linear.f32("llama.rope.scaling.attn_factor", 2.0)).unwrap_err().to_string();
+    assert!(error.contains("linear with attn_factor 2"), "{error}");
 }

@@ -17,4 +17,5 @@ mod stored;
 #[path = "../support/mod.rs"]
 mod support;
 mod transformer;
+mod variants;
 mod vit;

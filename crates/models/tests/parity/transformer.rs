@@ -41,14 +41,14 @@ fn writing_in_pieces() {
         for pieces in [vec![5], vec![2, 3], vec![1; 5]] {
             let mut probe = Probe::new(Capture::All);
             let memory = model.encode(source, &mut probe).unwrap();
-            let mut writing = model.start(source, memory.view()).unwrap();
-            assert!(writing.is_empty());
+            let mut state = model.start(source, memory.view()).unwrap();
+            assert!(state.is_empty());
             let mut written = Vec::new();
             for piece in pieces {
-                let logits = model.write(&part(&target, writing.len(), piece), &mut writing, &mut probe).unwrap();
+                let logits = model.write(&part(&target, state.len(), piece), &mut state, &mut probe).unwrap();
                 written.push(by_sequence(logits, 2));
             }
-            assert_eq!(writing.len(), 5);
+            assert_eq!(state.len(), 5);
             let written: Vec<_> = written.iter().map(|logits| logits.view()).collect();
             let written = concatenate(Axis(1), &written).unwrap();
             near(format_args!("{name}: logits in pieces"), expected.get("logits"), &written.mapv(f64::from), 1e-4);
@@ -66,14 +66,14 @@ fn selected_sequences() {
         let (target, _) = expected.shifted("target");
         let source = Batch { tokens: &tokens, lengths: &lengths };
         let memory = model.encode(source, &mut Probe::default()).unwrap();
-        let mut writing = model.start(source, memory.view()).unwrap();
-        model.write(&part(&target, 0, 3), &mut writing, &mut Probe::default()).unwrap();
+        let mut state = model.start(source, memory.view()).unwrap();
+        model.write(&part(&target, 0, 3), &mut state, &mut Probe::default()).unwrap();
         let order = [1, 0, 1];
-        assert!(writing.select(&[0, 2]).is_err());
-        writing.select(&order).unwrap();
+        assert!(state.select(&[0, 2]).is_err());
+        state.select(&order).unwrap();
         let rest = part(&target, 3, 2);
         let rest: Vec<u32> = order.iter().flat_map(|b| rest[2 * b..2 * b + 2].to_vec()).collect();
-        let logits = model.write(&rest, &mut writing, &mut Probe::default()).unwrap();
+        let logits = model.write(&rest, &mut state, &mut Probe::default()).unwrap();
         let expected = expected.get("logits").slice_axis(Axis(1), (3..5).into()).select(Axis(0), &order);
         near(format_args!("{name}: selected"), &expected, &by_sequence(logits, 3).mapv(f64::from), 1e-4);
     }

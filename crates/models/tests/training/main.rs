@@ -2,5 +2,6 @@
 
 mod pytorch;
 mod runs;
+mod snapshots;
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,7 +7,7 @@ use foveal_models::Checkpoint;
 use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Masked, Sentences, Trained, Transformer};
-use foveal_models::train::{Moment, Plan, Task, Trainer};
+use foveal_models::train::{Plan, StepContext, Task, Trainer};
 use ndarray::{ArrayD, Axis};
 
 use crate::support;
@@ -87,12 +87,12 @@ impl Task for Texts {
         self.0.rows("gpt2.text", &[*at])[0].len() - 1
     }
 
-    fn learn(&self, model: &Gpt2, at: &[At], moment: &Moment, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
+    fn learn(&self, model: &Gpt2, at: &[At], context: &StepContext, grad: &mut Gpt2) -> foveal_models::Result<Loss> {
         let rows = self.0.rows("gpt2.text", at);
         let inputs: Vec<u32> = rows.iter().flat_map(|row| row[..row.len() - 1].to_vec()).collect();
         let targets: Vec<u32> = rows.iter().flat_map(|row| row[1..].to_vec()).collect();
-        let (mut logits, saved) = model.forward(&inputs, rows.len(), moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, &targets)?;
+        let (mut logits, saved) = model.forward(&inputs, rows.len(), context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, &targets)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }
@@ -123,14 +123,14 @@ impl Task for Gaps {
         1
     }
 
-    fn learn(&self, model: &Bert, at: &[At], moment: &Moment, grad: &mut Bert) -> foveal_models::Result<Loss> {
+    fn learn(&self, model: &Bert, at: &[At], context: &StepContext, grad: &mut Bert) -> foveal_models::Result<Loss> {
         const MASK: u32 = 52;
         let (rows, lengths) = (self.0.rows("bert.text", at), self.0.sizes("bert.lengths", at));
         let sentences: Vec<_> = rows.iter().zip(lengths).map(|(row, length)| &row[..length]).collect();
         let places: Vec<_> = self.0.sizes("bert.places", at).into_iter().enumerate().collect();
         let masked = Masked::new(Sentences::new(&sentences), &places, MASK)?;
-        let (mut logits, saved) = model.forward(&masked, moment.dropout())?;
-        let loss = moment.cross_entropy(None).forward_backward(&mut logits, masked.words())?;
+        let (mut logits, saved) = model.forward(&masked, context.dropout())?;
+        let loss = context.cross_entropy(None).forward_backward(&mut logits, masked.words())?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }
@@ -165,7 +165,7 @@ impl Task for Translations {
         &self,
         model: &Transformer,
         at: &[At],
-        moment: &Moment,
+        context: &StepContext,
         grad: &mut Transformer,
     ) -> foveal_models::Result<Loss> {
         const IGNORED: u32 = u32::MAX;
@@ -178,8 +178,8 @@ impl Task for Translations {
         });
         let goals: Vec<u32> = goals.collect();
         let batch = Batch { tokens: &source, lengths: &lengths };
-        let (mut logits, saved) = model.forward(batch, &inputs, moment.dropout())?;
-        let loss = moment.cross_entropy(Some(IGNORED)).forward_backward(&mut logits, &goals)?;
+        let (mut logits, saved) = model.forward(batch, &inputs, context.dropout())?;
+        let loss = context.cross_entropy(Some(IGNORED)).forward_backward(&mut logits, &goals)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
     }

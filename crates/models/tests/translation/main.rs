@@ -1,6 +1,6 @@
-//! Translation: the grammar, the pairs of a file, vocabularies, scores.
+//! Translation: the pairs of a file, vocabularies, scores.
 
-mod grammar;
+mod evaluation;
 mod pairs;
 mod scores;
 mod vocabulary;

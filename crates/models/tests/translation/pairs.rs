@@ -3,15 +3,15 @@
 use std::io::BufReader;
 use std::path::Path;
 
-use foveal_models::translation::{Pairs, ProblemKind, write_pairs};
+use foveal_models::translation::{PairFile, ProblemKind, write_pairs};
 use foveal_models::{Error, Result};
 
-fn read(bytes: &[u8]) -> Result<Pairs> {
+fn read(bytes: &[u8]) -> Result<PairFile> {
     // A buffer of three bytes, so that nothing depends on where it ends.
-    Pairs::from_reader(Path::new("pairs.tsv"), BufReader::with_capacity(3, bytes))
+    PairFile::from_reader(Path::new("pairs.tsv"), BufReader::with_capacity(3, bytes))
 }
 
-fn texts(pairs: &Pairs) -> Vec<(&str, &str)> {
+fn texts(pairs: &PairFile) -> Vec<(&str, &str)> {
     pairs.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_file_without_a_pair_is_an_error() {
     }
     let error = read(b"The sun shines.\nThe moon shines.\n").unwrap_err().to_string();
     assert!(error.contains("none of its 2 lines is a pair; line 1: no tab"), "{error}");
-    assert!(matches!(Pairs::read(Path::new("/nowhere/pairs.tsv")), Err(Error::Io { .. })));
+    assert!(matches!(PairFile::read(Path::new("/nowhere/pairs.tsv")), Err(Error::Io { .. })));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/pairs.tsv");
     write_pairs(&path, [("The sun\tshines.", "태양이\n빛나요."), ("b", "나")]).unwrap();
-    let found = Pairs::read(&path).unwrap();
+    let found = PairFile::read(&path).unwrap();
     assert_eq!(texts(&found), [("The sun shines.", "태양이 빛나요."), ("b", "나")]);
     let blocked = path.join("below a file");
     assert!(matches!(write_pairs(&blocked, [("a", "b")]), Err(Error::Io { .. })));

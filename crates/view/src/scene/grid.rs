@@ -20,7 +20,7 @@ pub struct Grid {
     /// Row by row; the last row may be short.
     pub(crate) panels: Vec<Array2<f32>>,
     pub(crate) columns: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: GridKind,
     pub(crate) row_names: Option<Vec<String>>,
     pub(crate) names: Option<Vec<String>>,
     pub(crate) range: Range,
@@ -28,7 +28,7 @@ pub struct Grid {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum GridKind {
     /// A name over each panel.
     Heads,
     /// Headings of rows and columns.
@@ -46,7 +46,7 @@ impl Grid {
             5..=8 => heads.len().div_ceil(2),
             n => (1..=n).find(|c| c * c * 3 >= n * 4).unwrap_or(n),
         };
-        Grid::new(heads, columns, Kind::Heads)
+        Grid::new(heads, columns, GridKind::Heads)
     }
 
     /// One row for each layer, one column for each head.
@@ -58,10 +58,10 @@ impl Grid {
         for layer in &layers {
             check_count("heads in a layer", heads, layer.len())?;
         }
-        Grid::new(layers.into_iter().flatten().collect(), heads, Kind::LayersHeads)
+        Grid::new(layers.into_iter().flatten().collect(), heads, GridKind::LayersHeads)
     }
 
-    fn new(panels: Vec<Array2<f32>>, columns: usize, kind: Kind) -> Result<Self, Error> {
+    fn new(panels: Vec<Array2<f32>>, columns: usize, kind: GridKind) -> Result<Self, Error> {
         if panels.is_empty() {
             return Err(Error::Empty { what: "panels" });
         }

@@ -13,7 +13,7 @@ mod patches;
 pub use bars::Bars;
 pub use chart::{Chart, Series};
 pub use compare::{Compare, Panels};
-pub(crate) use grid::Kind as GridKind;
+pub(crate) use grid::GridKind;
 pub use grid::{Grid, Range};
 pub use heatmap::{Heatmap, Numbers};
 pub use lines::Lines;

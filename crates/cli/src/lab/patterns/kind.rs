@@ -12,7 +12,7 @@ const NEAR: usize = 3;
 
 /// What a head looks at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HeadKind {
     First,
     Own,
     Local,
@@ -22,45 +22,53 @@ pub enum Kind {
     Spread,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 7] =
-        [Kind::First, Kind::Own, Kind::Local, Kind::Word, Kind::Same, Kind::Punctuation, Kind::Spread];
+impl HeadKind {
+    pub const ALL: [HeadKind; 7] = [
+        HeadKind::First,
+        HeadKind::Own,
+        HeadKind::Local,
+        HeadKind::Word,
+        HeadKind::Same,
+        HeadKind::Punctuation,
+        HeadKind::Spread,
+    ];
     /// Those that weight can go to.
-    const PLACES: [Kind; 6] = [Kind::First, Kind::Own, Kind::Local, Kind::Word, Kind::Same, Kind::Punctuation];
+    const PLACES: [HeadKind; 6] =
+        [HeadKind::First, HeadKind::Own, HeadKind::Local, HeadKind::Word, HeadKind::Same, HeadKind::Punctuation];
 
     pub fn letter(self) -> char {
         match self {
-            Kind::First => 'F',
-            Kind::Own => 'O',
-            Kind::Local => 'L',
-            Kind::Word => 'W',
-            Kind::Same => 'S',
-            Kind::Punctuation => 'P',
-            Kind::Spread => '·',
+            HeadKind::First => 'F',
+            HeadKind::Own => 'O',
+            HeadKind::Local => 'L',
+            HeadKind::Word => 'W',
+            HeadKind::Same => 'S',
+            HeadKind::Punctuation => 'P',
+            HeadKind::Spread => '·',
         }
     }
 
     pub fn name(self, language: Language) -> &'static str {
         match self {
-            Kind::First => language.of("first", "첫 토큰"),
-            Kind::Own => language.of("own", "자기 자신"),
-            Kind::Local => language.of("local", "가까운 토큰"),
-            Kind::Word => language.of("word", "같은 단어"),
-            Kind::Same => language.of("same", "같은 토큰"),
-            Kind::Punctuation => language.of("punctuation", "문장 부호"),
-            Kind::Spread => language.of("spread", "고르게"),
+            HeadKind::First => language.of("first", "첫 토큰"),
+            HeadKind::Own => language.of("own", "자기 자신"),
+            HeadKind::Local => language.of("local", "가까운 토큰"),
+            HeadKind::Word => language.of("word", "같은 단어"),
+            HeadKind::Same => language.of("same", "같은 토큰"),
+            HeadKind::Punctuation => language.of("punctuation", "문장 부호"),
+            HeadKind::Spread => language.of("spread", "고르게"),
         }
     }
 
-    pub fn about(self, language: Language) -> &'static str {
+    pub fn description(self, language: Language) -> &'static str {
         match self {
-            Kind::First => language.of("the first token (positional)", "첫 토큰 (위치)"),
-            Kind::Own => language.of("itself, the last it sees (positional)", "보이는 마지막 토큰인 자신 (위치)"),
-            Kind::Local => language.of("the three tokens before (local)", "바로 앞 토큰 셋 (지역)"),
-            Kind::Word => language.of("earlier pieces of its word (syntactic)", "같은 단어의 앞 조각 (구문)"),
-            Kind::Same => language.of("earlier equal tokens (content)", "앞에 나온 같은 토큰 (내용)"),
-            Kind::Punctuation => language.of("marks before it (syntactic)", "앞에 나온 문장 부호 (구문)"),
-            Kind::Spread => language.of("nothing of these in particular", "어느 것에도 치우치지 않음"),
+            HeadKind::First => language.of("the first token (positional)", "첫 토큰 (위치)"),
+            HeadKind::Own => language.of("itself, the last it sees (positional)", "보이는 마지막 토큰인 자신 (위치)"),
+            HeadKind::Local => language.of("the three tokens before (local)", "바로 앞 토큰 셋 (지역)"),
+            HeadKind::Word => language.of("earlier pieces of its word (syntactic)", "같은 단어의 앞 조각 (구문)"),
+            HeadKind::Same => language.of("earlier equal tokens (content)", "앞에 나온 같은 토큰 (내용)"),
+            HeadKind::Punctuation => language.of("marks before it (syntactic)", "앞에 나온 문장 부호 (구문)"),
+            HeadKind::Spread => language.of("nothing of these in particular", "어느 것에도 치우치지 않음"),
         }
     }
 }
@@ -85,15 +93,15 @@ impl Shares {
     pub fn of(weights: &Array2<f32>, tokens: &Tokens) -> Self {
         let Tokens { ids, words, labels } = tokens;
         let marks: Vec<bool> = labels.iter().map(|label| is_mark(label)).collect();
-        let means = Kind::PLACES.map(|kind| {
+        let means = HeadKind::PLACES.map(|kind| {
             let is = |i: usize, j: usize| match kind {
-                Kind::First => j == 0,
-                Kind::Own => j == i,
-                Kind::Local => j < i && j + NEAR >= i,
-                Kind::Word => j < i && words[i].is_some() && words[j] == words[i],
-                Kind::Same => j < i && ids[j] == ids[i],
-                Kind::Punctuation => j < i && marks[j],
-                Kind::Spread => false,
+                HeadKind::First => j == 0,
+                HeadKind::Own => j == i,
+                HeadKind::Local => j < i && j + NEAR >= i,
+                HeadKind::Word => j < i && words[i].is_some() && words[j] == words[i],
+                HeadKind::Same => j < i && ids[j] == ids[i],
+                HeadKind::Punctuation => j < i && marks[j],
+                HeadKind::Spread => false,
             };
             // The first tokens see too little to choose from.
             let queries = NEAR + 1..weights.nrows();
@@ -110,24 +118,24 @@ impl Shares {
     }
 
     /// The share, and that of equal weights.
-    pub fn get(&self, kind: Kind) -> (f32, f32) {
+    pub fn get(&self, kind: HeadKind) -> (f32, f32) {
         self.means.get(kind as usize).copied().unwrap_or((0.0, 0.0))
     }
 
     /// How much more than equal weights would give.
-    pub fn lift(&self, kind: Kind) -> f32 {
+    pub fn lift(&self, kind: HeadKind) -> f32 {
         let (share, equal) = self.get(kind);
         share - equal
     }
 
     /// The kind that stands out most, if any does.
-    pub fn kind(&self) -> Kind {
-        let best = Kind::PLACES.into_iter().max_by(|a, b| self.lift(*a).total_cmp(&self.lift(*b)));
-        best.filter(|kind| self.lift(*kind) > CLEAR).unwrap_or(Kind::Spread)
+    pub fn kind(&self) -> HeadKind {
+        let best = HeadKind::PLACES.into_iter().max_by(|a, b| self.lift(*a).total_cmp(&self.lift(*b)));
+        best.filter(|kind| self.lift(*kind) > CLEAR).unwrap_or(HeadKind::Spread)
     }
 
     pub fn figures(&self) -> Value {
-        let figures = Kind::PLACES.into_iter().map(|kind| {
+        let figures = HeadKind::PLACES.into_iter().map(|kind| {
             let (share, equal) = self.get(kind);
             (kind.name(Language::En).to_owned(), json!({ "share": share, "equal": equal }))
         });
@@ -145,7 +153,7 @@ mod tests {
     use super::*;
 
     /// Every query puts all its weight on one key.
-    fn looking(at: impl Fn(usize) -> usize) -> Kind {
+    fn looking(at: impl Fn(usize) -> usize) -> HeadKind {
         let weights = Array2::from_shape_fn((12, 12), |(i, j)| if at(i) == j { 1.0 } else { 0.0 });
         let labels = ["A", ",", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"].map(str::to_owned);
         let words = [0, 0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4].map(Some);
@@ -155,15 +163,15 @@ mod tests {
 
     #[test]
     fn heads_are_named_after_what_they_look_at() {
-        assert_eq!(looking(|_| 0), Kind::First);
-        assert_eq!(looking(|i| i), Kind::Own);
-        assert_eq!(looking(|i| i.saturating_sub(1)), Kind::Local);
-        assert_eq!(looking(|_| 1), Kind::Punctuation);
-        assert_eq!(looking(|i| i.min(5)), Kind::Word);
-        assert_eq!(looking(|i| i.saturating_sub(4)), Kind::Same);
+        assert_eq!(looking(|_| 0), HeadKind::First);
+        assert_eq!(looking(|i| i), HeadKind::Own);
+        assert_eq!(looking(|i| i.saturating_sub(1)), HeadKind::Local);
+        assert_eq!(looking(|_| 1), HeadKind::Punctuation);
+        assert_eq!(looking(|i| i.min(5)), HeadKind::Word);
+        assert_eq!(looking(|i| i.saturating_sub(4)), HeadKind::Same);
         let equal = Array2::from_shape_fn((12, 12), |(i, j)| if j <= i { 1.0 / (i + 1) as f32 } else { 0.0 });
         let labels = vec!["x".to_owned(); 12];
         let tokens = Tokens { ids: &[7; 12], words: &[None; 12], labels: &labels };
-        assert_eq!(Shares::of(&equal, &tokens).kind(), Kind::Spread);
+        assert_eq!(Shares::of(&equal, &tokens).kind(), HeadKind::Spread);
     }
 }

@@ -42,6 +42,26 @@ const LLAMA: Keys = &[
     ("vocab_size", "vocab_size"),
 ];
 
+/// Keys of every architecture that change nothing here: what a model's parts after its body are like, where a file comes from.
+const WITHOUT_EFFECT: [&str; 6] = [
+    "tensor_data_layout",
+    "rope.scaling.finetuned",
+    "rope.dimension_count",
+    "pooling_type",
+    "classifier.output_labels",
+    "embedding_length_out",
+];
+
+/// Keys of rotary positions that are read apart from the others.
+const ROPE: [&str; 6] = [
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.scale_linear",
+    "rope.scaling.attn_factor",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+];
+
 /// The same for every architecture, and named whole.
 const TOKENS: Keys = &[
     ("bos_token_id", "tokenizer.ggml.bos_token_id"),
@@ -72,6 +92,7 @@ pub(super) fn from_metadata(metadata: &Metadata, tensors: &[Info]) -> Result<Con
     for (key, from) in TOKENS {
         values.extend(metadata.get(from).map(|value| ((*key).into(), to_json(value, metadata))));
     }
+    check_others(name, keys, metadata)?;
     // What GGUF takes for granted of an architecture and Hugging Face writes down.
     match name {
         "gpt2" => values.insert("activation_function".into(), "gelu_new".into()),
@@ -87,13 +108,68 @@ pub(super) fn from_metadata(metadata: &Metadata, tensors: &[Info]) -> Result<Con
     Ok(Config::new(path, values))
 }
 
-/// A factor without a kind stretches positions evenly; older files have a key of its own for that.
+/// Refuses what the file says of its model beyond what is read. The keys under an architecture's name say how to compute, and
+/// one that is not known here would change the numbers without a word.
+fn check_others(name: &str, keys: Keys, metadata: &Metadata) -> Result<()> {
+    let refuse = |key: &str, got: String, expected: &str| {
+        let config = Config::new(metadata.file().path(), Map::new());
+        Err(config.error(key, expected, got))
+    };
+    for (key, value) in metadata.under(name) {
+        let own = &key[name.len() + 1..];
+        let is_read = keys.iter().any(|(_, from)| *from == own) || (name == "llama" && ROPE.contains(&own));
+        if is_read || WITHOUT_EFFECT.contains(&own) {
+            continue;
+        }
+        let json = to_json(value, metadata);
+        let neutral: Json = match own {
+            // An encoder attends to both sides, the others to the past.
+            "attention.causal" => (name != "bert").into(),
+            "expert_count" | "expert_used_count" | "leading_dense_block_count" => 0.into(),
+            "attention.head_count_kv" => metadata.whole(&format!("{name}.attention.head_count")).into(),
+            // The values' heads are as large as the keys'.
+            "attention.value_length" | "attention.key_length" => head_dim(name, metadata).into(),
+            _ => return refuse(key, json.to_string(), "no such key: what it asks for is not computed here"),
+        };
+        if json != neutral {
+            return refuse(key, json.to_string(), &neutral.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The dimension of a head, as the file says or by the number of heads; 0 if it says neither.
+fn head_dim(name: &str, metadata: &Metadata) -> u32 {
+    let whole = |key: &str| metadata.whole(&format!("{name}.{key}"));
+    let by_heads = || Some(whole("embedding_length")?.checked_div(whole("attention.head_count")?)).flatten();
+    let said = if name == "llama" { whole("attention.key_length") } else { None };
+    said.or_else(by_heads).unwrap_or(0)
+}
+
+/// A factor without a kind stretches positions evenly; older files have a key of its own for that. `attn_factor` makes queries
+/// and keys longer, beside what YaRN does.
 fn rope_scaling(name: &str, metadata: &Metadata) -> Option<Json> {
     let get = |key: &str| metadata.get(&format!("{name}.rope.{key}")).map(|value| to_json(value, metadata));
     let kind = metadata.text(&format!("{name}.rope.scaling.type"));
     let factor = get("scaling.factor").or_else(|| get("scale_linear"));
-    let kind = kind.or_else(|| factor.is_some().then_some("linear")).filter(|&kind| kind != "none")?;
-    Some(json!({ "rope_type": kind, "factor": factor }))
+    let kind = kind.or_else(|| factor.is_some().then_some("linear")).filter(|&kind| kind != "none");
+    let longer = get("scaling.attn_factor").filter(|longer| longer.as_f64() != Some(1.0));
+    match (kind, longer) {
+        (None, None) => None,
+        (Some("yarn"), longer) => {
+            let by = factor.as_ref().and_then(Json::as_f64).filter(|&by| by > 1.0).unwrap_or(1.0);
+            let yarns = 0.1 * by.ln() + 1.0;
+            let attention = longer.map(|longer| longer.as_f64().map_or(longer, |longer| (longer * yarns).into()));
+            Some(json!({
+                "rope_type": "yarn", "factor": factor, "attention_factor": attention,
+                "beta_fast": get("scaling.yarn_beta_fast"), "beta_slow": get("scaling.yarn_beta_slow"),
+            }))
+        }
+        // Without another scaling, as YaRN that changes no frequency.
+        (None, Some(longer)) => Some(json!({ "rope_type": "yarn", "factor": 1.0, "attention_factor": longer })),
+        (Some(kind), None) => Some(json!({ "rope_type": kind, "factor": factor })),
+        (Some(kind), Some(longer)) => Some(json!({ "rope_type": format!("{kind} with attn_factor {longer}") })),
+    }
 }
 
 fn to_json(value: &Value, metadata: &Metadata) -> Json {

@@ -14,6 +14,7 @@
 mod config;
 mod cursor;
 mod names;
+mod parts;
 mod value;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use self::cursor::{Cursor, Problem};
+pub(super) use self::parts::{is_later_part, siblings};
 pub(crate) use self::value::{Kind, Value};
 use super::file::MappedFile;
 use super::{Config, Dtype};
@@ -44,17 +46,25 @@ pub(super) struct Info {
     /// Its shape, outermost dimension first.
     pub(super) shape: Vec<usize>,
     pub(super) dtype: Dtype,
-    /// Where its bytes are in the file.
+    /// Which of the files it is in, and where its bytes are there.
+    pub(super) file: usize,
     pub(super) range: Range<usize>,
 }
 
-/// A whole file: its metadata, the configuration under Hugging Face's names, and the tensors under theirs.
-pub(super) fn open(path: &Path) -> Result<(Metadata, Config, Vec<names::Named>)> {
-    let file = MappedFile::open(path)?;
-    let (metadata, tensors) = parse(&file)?;
+/// A whole model: its metadata, the configuration under Hugging Face's names, the tensors under theirs, and the files that
+/// they are in, of which there are several if it was split.
+pub(super) struct Opened {
+    pub(super) metadata: Metadata,
+    pub(super) config: Config,
+    pub(super) tensors: Vec<names::Named>,
+    pub(super) files: Vec<MappedFile>,
+}
+
+pub(super) fn open(path: &Path) -> Result<Opened> {
+    let (metadata, tensors, files) = parts::open(path)?;
     let config = config::from_metadata(&metadata, &tensors)?;
     let tensors = names::to_hugging_face(&metadata, &config, tensors)?;
-    Ok((metadata, config, tensors))
+    Ok(Opened { metadata, config, tensors, files })
 }
 
 fn parse(file: &MappedFile) -> Result<(Metadata, Vec<Info>)> {
@@ -119,31 +129,31 @@ fn info(cursor: &mut Cursor<'_>, alignment: usize) -> Result<Info, (Option<Strin
             shape.push(usize::try_from(dim).map_err(|_| format!("a dimension of {dim}"))?);
         }
         shape.reverse();
-        let dtype = dtype(cursor.u32()?)?;
+        let (dtype, block) = dtype(cursor.u32()?)?;
         let offset = cursor.u64()?;
-        let length = length(&shape, dtype)?;
+        let length = length(&shape, dtype, block)?;
         let start = usize::try_from(offset).ok().filter(|start| start.is_multiple_of(alignment));
         let start = start.ok_or_else(|| format!("its offset is {offset}, expected a multiple of {alignment}"))?;
         let end = start.checked_add(length).ok_or_else(|| format!("its offset is {offset}, past every file"))?;
         Ok((shape, dtype, start..end))
     };
     match rest(cursor) {
-        Ok((shape, dtype, range)) => Ok(Info { name, shape, dtype, range }),
+        Ok((shape, dtype, range)) => Ok(Info { name, shape, dtype, file: 0, range }),
         Err(problem) => Err((Some(name), problem)),
     }
 }
 
-fn dtype(number: u32) -> Result<Dtype, Problem> {
-    let found = Dtype::GGUF.into_iter().find(|&(known, _)| known == number);
-    found.map(|(_, dtype)| dtype).ok_or_else(|| {
-        let known = Dtype::GGUF.map(|(number, dtype)| format!("{dtype} ({number})")).join(", ");
-        format!("it has GGUF's type number {number}, which is not read here; convert the file to one of {known}")
-    })
+/// A type by its number, with how many numbers make a block and how many bytes a block takes.
+fn dtype(number: u32) -> Result<(Dtype, (usize, usize)), Problem> {
+    let read = Dtype::GGUF.into_iter().find(|&(known, _)| known == number);
+    let read = read.and_then(|(_, dtype)| Some((dtype, dtype.block()?)));
+    let unread = || Dtype::GGUF_UNREAD.into_iter().find(|&(known, ..)| known == number);
+    read.or_else(|| unread().map(|(_, name, block)| (Dtype::Other(name), block)))
+        .ok_or_else(|| format!("it has GGUF's type number {number}, which no version of llama.cpp known here has"))
 }
 
 /// The bytes that a tensor takes.
-fn length(shape: &[usize], dtype: Dtype) -> Result<usize, Problem> {
-    let (block, block_bytes) = dtype.block().expect("every type of GGUF has blocks");
+fn length(shape: &[usize], dtype: Dtype, (block, block_bytes): (usize, usize)) -> Result<usize, Problem> {
     let row = *shape.last().expect("a tensor has a dimension");
     if !row.is_multiple_of(block) {
         return Err(format!("rows of {row} numbers, expected a multiple of {block} for {dtype}"));
@@ -191,6 +201,13 @@ impl Metadata {
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key)
+    }
+
+    /// All keys that begin with a name and a dot.
+    pub(crate) fn under(&self, name: &str) -> impl Iterator<Item = (&str, &Value)> {
+        let prefix = format!("{name}.");
+        let values = self.values.range(prefix.clone()..);
+        values.take_while(move |(key, _)| key.starts_with(&prefix)).map(|(key, value)| (key.as_str(), value))
     }
 
     /// A text, if the key is there and holds one.

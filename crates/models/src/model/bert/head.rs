@@ -1,4 +1,4 @@
-//! The head that guesses masked words, whose last layer is the embedding once more.
+//! The head that guesses masked words, whose last layer is the embedding once more, unless it has a matrix of its own.
 //!
 //! $$ \mathrm{logits} = \mathrm{norm}(f(x W^\top + b))\, E^\top + c $$
 
@@ -17,11 +17,13 @@ pub struct MaskedHead {
     pub activation: Activation,
     /// The norm.
     pub norm: LayerNorm,
+    /// What scores the words where E does not: [V, D].
+    pub decoder: Option<Embedding>,
     /// c: \[V\].
     pub bias: Array1<f32>,
 }
 
-parameters!(MaskedHead { dense: "dense", norm: "norm", bias: "bias" });
+parameters!(MaskedHead { dense: "dense", norm: "norm", decoder: "decoder", bias: "bias" });
 
 /// What [`MaskedHead::backward`] needs.
 #[derive(Debug)]
@@ -36,16 +38,23 @@ pub(super) struct Saved {
 }
 
 impl MaskedHead {
-    pub(super) fn new(vocabulary: usize, activation: Activation, norm: LayerNorm, random: &mut Random) -> Self {
+    pub(super) fn new(
+        vocabulary: usize,
+        activation: Activation,
+        norm: LayerNorm,
+        decoder: Option<Embedding>,
+        random: &mut Random,
+    ) -> Self {
         let width = norm.weight.len();
-        MaskedHead { dense: Linear::new(width, width, random), activation, norm, bias: Array1::zeros(vocabulary) }
+        let bias = Array1::zeros(vocabulary);
+        MaskedHead { dense: Linear::new(width, width, random), activation, norm, decoder, bias }
     }
 
     /// logits: [N, V] for x: [N, D].
     pub(super) fn infer(&self, x: ArrayView2<f32>, tokens: &Embedding) -> Result<Array2<f32>> {
         let mut x = self.dense.forward(x)?;
         self.activation.apply(&mut x);
-        let mut logits = tokens.logits(&self.norm.infer(&x)?)?;
+        let mut logits = self.decoder.as_ref().unwrap_or(tokens).logits(&self.norm.infer(&x)?)?;
         logits += &self.bias;
         Ok(logits)
     }
@@ -55,7 +64,7 @@ impl MaskedHead {
         let hidden = self.dense.forward(&x)?;
         let (active, slopes) = self.activation.forward(hidden);
         let (normed, norm) = self.norm.forward(&active)?;
-        let mut logits = tokens.logits(&normed)?;
+        let mut logits = self.decoder.as_ref().unwrap_or(tokens).logits(&normed)?;
         logits += &self.bias;
         Ok((logits, Saved { x, slopes, norm, normed }))
     }
@@ -68,7 +77,10 @@ impl MaskedHead {
         tokens: &Embedding,
         (grad, dtokens): (&mut MaskedHead, &mut Embedding),
     ) -> Result<Array2<f32>> {
-        let dnormed = tokens.logits_backward(&saved.normed, dlogits, dtokens)?;
+        let dnormed = match (&self.decoder, &mut grad.decoder) {
+            (Some(decoder), Some(ddecoder)) => decoder.logits_backward(&saved.normed, dlogits, ddecoder)?,
+            _ => tokens.logits_backward(&saved.normed, dlogits, dtokens)?,
+        };
         grad.bias += &dlogits.sum_axis(Axis(0));
         let mut dhidden = self.norm.backward(&saved.norm, dnormed, &mut grad.norm)?;
         saved.slopes.apply(&mut dhidden)?;

@@ -40,8 +40,8 @@ pub(super) fn scaling(checkpoint: &Checkpoint, config: &LlamaConfig) -> Result<R
         let got = format!("{factor} for pair {pair}");
         return Err(checkpoint.config().error(TENSOR, "finite factors above 0", got));
     }
-    let frequencies =
-        |scaling| Rope::new(config.head_dim).base(config.rope_base).scaling(scaling).frequencies().into_iter();
+    let rope = Rope::new(config.head_dim)?.base(config.rope_base);
+    let frequencies = |scaling| rope.scaling(scaling).frequencies().into_iter();
     let divided: Vec<f64> = frequencies(config.rope_scaling).zip(&factors).map(|(f, r)| f / f64::from(*r)).collect();
     let fits = |scaling: &RopeScaling| frequencies(*scaling).zip(&divided).all(|(f, d)| (f / d - 1.0).abs() <= NEAR);
 
