@@ -5,7 +5,7 @@
 //! use foveal_models::trace::{Kind, LayerTrace, Site, Trace};
 //! use ndarray::{Array2, Array4};
 //!
-//! let (q, k, v) = (Array4::ones((1, 4, 9, 8)), Array4::ones((1, 2, 9, 8)), Array4::ones((1, 2, 9, 8)));
+//! let (q, k, v) = (Array4::<f32>::ones((1, 4, 9, 8)), Array4::<f32>::ones((1, 2, 9, 8)), Array4::<f32>::ones((1, 2, 9, 8)));
 //! let attention = Attention::new().mask(Mask::causal());
 //! let forward = attention.forward(&q, &k, &v)?;
 //! let layer = LayerTrace::builder(attention, q, k) // four heads of queries, two of keys
