@@ -10,8 +10,9 @@ use ndarray::Axis;
 use self::pages::Pages;
 use self::store::Store;
 use crate::Error;
-use crate::attention::{Attention, Forward};
+use crate::attention::Attention;
 use crate::mask::{Align, Mask};
+use crate::results::Forward;
 use crate::shape::{check_range, expect};
 use crate::tensor::Tensor;
 

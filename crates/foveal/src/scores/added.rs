@@ -8,8 +8,9 @@ use super::distances::Distances;
 use super::{At, Scores};
 use crate::attention::Attention;
 use crate::bias::{Kind, Swin};
-use crate::kernel::options;
+use crate::kernel::rows::KEYS;
 use crate::kernel::simd::Simd;
+use crate::kernel::{options, precise};
 use crate::score::ScoreRow;
 
 impl<'a> Scores<'a> {
@@ -68,6 +69,18 @@ impl<'a> Scores<'a> {
         }
     }
 
+    /// [`cap`](Scores::cap) of one score, in f64.
+    #[inline(always)]
+    pub fn cap_one(&self, score: f64) -> f64 {
+        self.attention.softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
+    }
+
+    /// Whether gradients of a row with this log-sum-exp are computed from scores in f64. Those of a score function are f32.
+    #[inline(always)]
+    pub fn is_precise(&self, lse: f64) -> bool {
+        lse.is_finite() && lse.abs() >= precise::LARGE && self.attention.function.is_none()
+    }
+
     /// Applies the score function to the scores of query i on the keys from `first` on.
     #[inline(always)]
     pub fn apply_function(&self, at: At, first: usize, row: &mut [f32]) {
@@ -124,6 +137,25 @@ impl<'a> Scores<'a> {
                 }
             }
             Kind::Dense(_) => options::add(simd, row, &self.dense_bias(at).expect("it is dense")[first..]),
+        }
+    }
+
+    /// [`add_bias`](Scores::add_bias) to at most [`KEYS`] scores in f64.
+    #[inline(always)]
+    pub fn add_bias_to_sums<S: Simd>(&self, simd: S, at: At, first: usize, relative: &[f32], sums: &mut [f64]) {
+        match &self.attention.bias.kind {
+            Kind::None => {}
+            Kind::Alibi(alibi) => {
+                let (slope, start) = (f64::from(alibi.slope(at.0, at.1)), self.alibi_distance(at.0, at.2, first));
+                let far = |n: usize| (f64::from(start) + n as f64).abs();
+                sums.iter_mut().enumerate().for_each(|(n, sum)| *sum -= slope * far(n));
+            }
+            _ => {
+                let mut bias = [0.0; KEYS];
+                let bias = &mut bias[..sums.len()];
+                self.add_bias(simd, at, first, relative, bias);
+                sums.iter_mut().zip(&*bias).for_each(|(sum, bias)| *sum += f64::from(*bias));
+            }
         }
     }
 
