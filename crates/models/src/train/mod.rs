@@ -79,18 +79,16 @@ pub trait Task: Sync {
 /// What half a batch is learned with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepContext {
-    seed: u64,
-    dropout: f32,
+    dropout: Dropout,
     label_smoothing: f32,
     /// The tokens of the whole batch that count.
     counted: usize,
 }
 
 impl StepContext {
-    /// What to drop.
+    /// What to drop, by the numbers that these examples have in the batch.
     pub fn dropout(&self) -> Option<Dropout> {
-        let dropout = Dropout { probability: self.dropout, seed: self.seed };
-        Some(dropout).filter(|dropout| dropout.probability > 0.0)
+        Some(self.dropout).filter(|dropout| dropout.probability > 0.0)
     }
 
     /// The loss, where tokens to ignore have this number: the share of these examples in that of the batch.

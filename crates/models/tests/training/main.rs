@@ -1,5 +1,6 @@
 //! Training against PyTorch, and its own promises: the same run on any number of threads, and after an interruption.
 
+mod drops;
 mod pytorch;
 mod runs;
 mod snapshots;
