@@ -375,9 +375,6 @@ pub struct Lab {
     /// What random numbers follow from
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// One way of attention by itself, for its memory to be measured
-    #[arg(long, hide = true)]
-    pub alone: Option<String>,
     #[command(flatten)]
     pub model: ModelChoice,
 }
