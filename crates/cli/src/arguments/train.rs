@@ -83,6 +83,7 @@ pub enum ShapeChoice {
 #[command(after_help = "\
 Examples:
   foveal train text shakespeare.txt -d out/play
+  foveal train text shakespeare.txt --also plays.txt -d out/plays --vocabulary 4096 --context 256
   foveal train text book.txt -d out/book --shape llama --vocabulary 2000 --steps 5000")]
 pub struct TrainText {
     /// The text
@@ -95,6 +96,9 @@ pub struct TrainText {
     /// Byte pairs of this number of tokens [default: characters]
     #[arg(long, value_name = "N")]
     pub vocabulary: Option<usize>,
+    /// More text to learn from, none of which is held out
+    #[arg(long, value_name = "FILE")]
+    pub also: Vec<PathBuf>,
     /// Tokens that the model sees
     #[arg(long, value_name = "N")]
     pub context: Option<usize>,
