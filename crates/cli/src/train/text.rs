@@ -73,7 +73,7 @@ fn train<M: Trained>(
     save: impl Fn(&M, &std::path::Path, foveal_models::Dtype) -> foveal_models::Result<()>,
 ) -> Result<()> {
     let run = &arguments.run;
-    let encode = |text: &str| foveal_models::Result::Ok(tokenizer.encode_bare(text)?.ids().to_vec());
+    let encode = |text: &str| -> Result<Vec<u32>> { Ok(tokenizer.encode_bare(text)?.ids().to_vec()) };
     let (learned, held_out) = (encode(&corpus.learned)?, encode(&corpus.held_out)?);
     let count = learned.len() + held_out.len();
     let task = Text::of_parts(learned, held_out, context, run.batch.unwrap_or(12))?.with_vocabulary(tokenizer);
