@@ -18,6 +18,8 @@ pub enum TrainTask {
     Text(TrainText),
     /// Translation: the grammar inside, or any file of pairs
     Pairs(TrainPairs),
+    /// Random tokens that repeat, in which induction heads form
+    Repeats(TrainRepeats),
     /// Handwritten digits
     Digits(TrainDigits),
 }
@@ -125,6 +127,18 @@ pub struct TrainPairs {
     /// Keep the cross-attention of this sentence at the beginning, at every evaluation and at the end
     #[arg(long, value_name = "SENTENCE")]
     pub snapshot: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal train repeats -d out/induction")]
+pub struct TrainRepeats {
+    #[command(flatten)]
+    pub run: Run,
+    /// Tokens that the model sees
+    #[arg(long, default_value_t = 128, value_name = "N")]
+    pub context: usize,
 }
 
 #[derive(Args, Debug)]
