@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
-pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainTask, TrainText};
+pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
 use crate::language::Language;
 
 /// Exact attention, and a way to look at all of it.
@@ -211,12 +211,15 @@ pub struct See {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-previous: weight on the token before · duplicate: on earlier equal tokens · induction: on what followed them
-sink: the largest share that one early token gets · entropy: in nats, low where a head is sure
+previous, next: weight on the token before and after · duplicate: on earlier equal tokens · induction: on what followed them
+separator: on special tokens · sink: the largest share that one early token gets · entropy: in nats, low where a head is sure
+class: what takes at least half of the weight that is not left at the first token or at special tokens, and three times what
+equal weights would give it
 
 Examples:
   foveal heads
   foveal heads --model SmolLM2.gguf --by induction --top 5
+  foveal heads --model all-MiniLM-L6-v2 --by next
   foveal heads --model gpt2 --file text.txt -o heads.svg")]
 pub struct Heads {
     #[command(flatten)]
@@ -243,8 +246,10 @@ pub struct Heads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     Previous,
+    Next,
     Duplicate,
     Induction,
+    Separator,
     Sink,
     Entropy,
     Confidence,
@@ -375,9 +380,6 @@ pub struct Lab {
     /// What random numbers follow from
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// One way of attention by itself, for its memory to be measured
-    #[arg(long, hide = true)]
-    pub alone: Option<String>,
     #[command(flatten)]
     pub model: ModelChoice,
 }

@@ -12,6 +12,7 @@ mod language;
 mod map;
 mod model;
 mod output;
+mod prose;
 mod report;
 mod see;
 mod source;
@@ -24,6 +25,10 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use output::Output;
+
+/// `lab memory` counts what attention allocates.
+#[global_allocator]
+static ALLOCATOR: foveal_compute::CountingAllocator = foveal_compute::CountingAllocator;
 
 fn main() -> ExitCode {
     foveal_compute::keep_memory();

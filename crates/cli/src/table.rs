@@ -1,6 +1,9 @@
 //! Tables of text, aligned also where characters are two columns wide.
 
+use foveal_labs::Text;
 use unicode_width::UnicodeWidthStr;
+
+use crate::language::Language;
 
 /// A table: the first column left, the others right, unless they say otherwise.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +20,15 @@ impl Table {
         Table { head: head.into_iter().map(Into::into).collect(), left: vec![0], ..Table::default() }
     }
 
-    /// What stands over it.
-    pub fn title(self, title: impl Into<String>) -> Self {
-        Table { title: title.into(), ..self }
+    /// A lab's table in one language.
+    pub fn of_lab(table: &foveal_labs::Table, language: Language) -> Self {
+        let texts = |cells: &[Text]| cells.iter().map(|cell| cell.get(language.into()).clone()).collect::<Vec<_>>();
+        Table {
+            title: table.title.get(language.into()).clone(),
+            head: texts(&table.head),
+            rows: table.rows.iter().map(|row| texts(row)).collect(),
+            left: table.text_columns.clone(),
+        }
     }
 
     /// Columns of text, which begin at the left.

@@ -144,7 +144,6 @@ fn knobs_that_make_no_sense_say_what_would() {
         ("configurations", &["--tokens", "0"], "1 to"),
         ("by-hand", &["--dims", "4"], "leave it out"),
         ("causal", &["--heads", "2"], "it takes --tokens, --dims, --seed"),
-        ("causal", &["--alone", "naive"], "belongs to memory"),
         ("patterns", &["--model", "/no/such/model.gguf"], "/no/such/model.gguf"),
         ("scale", &["-o", "/no/such/folder/scale.svg"], "/no/such/folder"),
     ] {

@@ -8,7 +8,9 @@
 //! - [`vectorise`]: plain loops, compiled for the machine's instruction set. [`write_new`]: new arrays, written once.
 //! - [`Threads`], [`awake`], [`one_of`], [`join`]: who does the work. A pool that survives `fork`.
 //! - [`keep_memory`], [`large_pages`]: settings of the whole process. Programs call them once at their start; libraries never do.
+//! - [`CountingAllocator`], [`peak_allocation`]: what a piece of work takes in memory.
 
+mod allocations;
 mod error;
 mod isa;
 #[doc(hidden)]
@@ -24,6 +26,7 @@ mod threads;
 mod unwritten;
 mod vectorise;
 
+pub use allocations::{CountingAllocator, peak_allocation};
 pub use error::Error;
 pub use half::{bf16, f16};
 pub use isa::Isa;

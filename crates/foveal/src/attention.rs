@@ -98,8 +98,14 @@ impl Attention {
     /// Drops weights at random in forward, backward and decode. [`weights`](Attention::weights) and
     /// [`head`](Attention::head) show the weights before dropout, whose rows sum to 1.
     #[must_use]
-    pub fn dropout(mut self, probability: f32, seed: u64) -> Self {
-        self.dropout = Some(Dropout { probability, seed });
+    pub fn dropout(self, probability: f32, seed: u64) -> Self {
+        self.with_dropout(Dropout::new(probability, seed))
+    }
+
+    /// The same for a part of a larger batch, which [`Dropout::first`] says the place of.
+    #[must_use]
+    pub fn with_dropout(mut self, dropout: Dropout) -> Self {
+        self.dropout = Some(dropout);
         self
     }
 

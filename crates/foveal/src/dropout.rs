@@ -12,6 +12,9 @@
 //! multipliers that Wellons found by search to have the lowest bias; both are bijections, and the second compiles to
 //! vector code. The seed goes through g before the first index is combined with it: seeds are often small numbers, and
 //! so are indices, and without it seed ⊕ b would be all that a mask depends on.
+//!
+//! b counts from [`Dropout::first`], so that a batch may be cut into calls anywhere: a sequence keeps its number, and with
+//! it what is dropped of it, however long the others are that it is padded to.
 
 use crate::Error;
 
@@ -22,9 +25,16 @@ pub struct Dropout {
     pub probability: f32,
     /// Take another one for every layer and step.
     pub seed: u64,
+    /// The number of the call's first sequence in the batch that the call is a part of; 0 where it is all of it.
+    pub first: usize,
 }
 
 impl Dropout {
+    /// For a call of a whole batch.
+    pub fn new(probability: f32, seed: u64) -> Self {
+        Dropout { probability, seed, first: 0 }
+    }
+
     /// Whether the probability can be used.
     ///
     /// # Errors
@@ -47,7 +57,7 @@ impl Dropout {
     /// use foveal::{Attention, Dropout};
     /// use ndarray::{Array4, array};
     ///
-    /// let dropout = Dropout { probability: 0.5, seed: 1 };
+    /// let dropout = Dropout::new(0.5, 1);
     /// // Two equal keys: each has weight ½, and counts in full if it is kept.
     /// let (q, k) = (Array4::<f32>::zeros((1, 1, 1, 2)), Array4::<f32>::zeros((1, 1, 2, 2)));
     /// let v = array![[[[1f32, 0.], [0., 1.]]]];
@@ -61,25 +71,25 @@ impl Dropout {
         self.row(b, h, i).factor(j) == 0.0
     }
 
-    /// Drops values of any other array, for the layers around attention: multiplies `values`, which are row `i`, by 0 or
-    /// 1 / (1 − p). The same call on the gradient is the backward pass.
+    /// Drops values of any other array, for the layers around attention: multiplies `values`, which are those of token i of
+    /// sequence b, by 0 or 1 / (1 − p). The same call on the gradient is the backward pass.
     ///
     /// ```
-    /// let dropout = foveal::Dropout { probability: 0.5, seed: 1 };
+    /// let dropout = foveal::Dropout::new(0.5, 1);
     /// let mut row = [1.0; 8];
-    /// dropout.apply(0, &mut row);
+    /// dropout.apply(0, 0, &mut row);
     /// assert!(row.iter().all(|x| *x == 0.0 || *x == 2.0));
     /// ```
     #[inline(always)]
-    pub fn apply(&self, i: usize, values: &mut [f32]) {
-        self.row(0, 0, i).apply(0, values);
+    pub fn apply(&self, b: usize, i: usize, values: &mut [f32]) {
+        self.row(b, 0, i).apply(0, values);
     }
 
     /// The generator of one row of weights.
     #[inline]
     pub(crate) fn row(&self, b: usize, h: usize, i: usize) -> Row {
         let mut key = mix64(self.seed.wrapping_add(GOLDEN));
-        for index in [b, h, i] {
+        for index in [b.wrapping_add(self.first), h, i] {
             key = mix64(key.wrapping_add(GOLDEN) ^ (index as u64));
         }
         Row {
@@ -142,7 +152,7 @@ mod tests {
     #[test]
     fn keeps_the_share_it_should() {
         for p in [0.0, 0.1, 0.5, 0.9] {
-            let dropout = Dropout { probability: p, seed: 7 };
+            let dropout = Dropout::new(p, 7);
             let n = 200_000;
             let kept = (0..200)
                 .map(|i| dropout.row(1, 2, i))
@@ -157,7 +167,7 @@ mod tests {
     #[test]
     fn neighbours_are_independent() {
         // Keys, rows, heads, sequences and seeds next to each other agree half of the time at p = 0.5.
-        let at = |seed, b, h, i, j| Dropout { probability: 0.5, seed }.row(b, h, i).factor(j) > 0.0;
+        let at = |seed, b, h, i, j| Dropout::new(0.5, seed).row(b, h, i).factor(j) > 0.0;
         let n = 20_000;
         for (ds, db, dh, di, dj) in
             [(1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)]
@@ -170,13 +180,22 @@ mod tests {
         }
     }
 
+    /// A part of a batch drops what the whole batch drops there.
+    #[test]
+    fn a_sequence_keeps_its_number() {
+        let (whole, part) = (Dropout::new(0.5, 7), Dropout { first: 3, ..Dropout::new(0.5, 7) });
+        let mask = |dropout: Dropout, b| (0..128).map(|j| dropout.drops(b, 1, 2, j)).collect::<Vec<bool>>();
+        assert_eq!(mask(part, 2), mask(whole, 5));
+        assert_ne!(mask(part, 2), mask(whole, 2));
+    }
+
     /// Every sequence of every batch under every seed has a mask of its own.
     #[test]
     fn seeds_and_sequences_have_distinct_masks() {
         let mut masks = std::collections::HashSet::new();
         for seed in 0..64 {
             for b in 0..8 {
-                let dropout = Dropout { probability: 0.5, seed };
+                let dropout = Dropout::new(0.5, seed);
                 masks.insert((0..128).map(|j| dropout.drops(b, 0, 0, j)).collect::<Vec<bool>>());
             }
         }
@@ -187,7 +206,7 @@ mod tests {
     #[test]
     fn every_pair_of_words_is_mixed() {
         let mask = |[seed, b, h, i]: [usize; 4]| {
-            let row = Dropout { probability: 0.5, seed: seed as u64 }.row(b, h, i);
+            let row = Dropout::new(0.5, seed as u64).row(b, h, i);
             (0..128).fold(0u128, |mask, j| mask << 1 | u128::from(row.factor(j) == 0.0))
         };
         for one in 0..4 {

@@ -194,11 +194,11 @@ fn textbook_masks() {
 #[test]
 fn dropout() {
     for probability in [0.0, -1.0, 0.5, 1.0, 2.0, f32::MIN_POSITIVE, 1.0 - f32::EPSILON, f32::INFINITY, f32::NAN] {
-        let dropout = Dropout { probability, seed: u64::MAX };
+        let dropout = Dropout { probability, seed: u64::MAX, first: usize::MAX };
         let _ = dropout.check();
         for i in SIZES {
-            dropout.apply(i, &mut [1.0; 5]);
             for j in SIZES {
+                dropout.apply(i, j, &mut [1.0; 5]);
                 let _ = dropout.drops(i, j, j, i);
             }
         }

@@ -155,7 +155,7 @@ impl Exact<'_> {
             let exps: Vec<f64> = seen.iter().map(|j| score(*j).exp()).collect();
             let sum: f64 = exps.iter().sum();
             let mut factors = vec![1.0; keys];
-            self.dropout.iter().for_each(|dropout| dropout.apply(i, &mut factors));
+            self.dropout.iter().for_each(|dropout| dropout.apply(0, i, &mut factors));
             for (&j, exp) in seen.iter().zip(&exps) {
                 weights[[b, h, i, j]] = exp / sum;
                 let value = v.slice(s![b, kv, j, ..]);
@@ -199,7 +199,7 @@ fn a_learned_function_has_its_gradients() {
     let bias: Array2<f64> = randn(5, (size.queries, size.keys)).mapv(|x| f64::from(x as f32));
     let dense = Bias::dense(bias.mapv(|x| x as f32).into_shape_with_order((1, 1, 24, 210)).unwrap()).constant();
     let all = |_: usize, _: usize| true;
-    let dropout = Dropout { probability: 0.3, seed: 8 };
+    let dropout = Dropout::new(0.3, 8);
     let keep_mask = Mask::dense(keep.clone().into_shape_with_order((1, 1, 24, 210)).unwrap());
     let (new, near) = (Attention::new, Attention::new().mask(Mask::window(60, 4)).softcap(2.0));
     let plain =

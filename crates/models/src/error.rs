@@ -192,6 +192,13 @@ pub enum Error {
         /// Where the plans differ.
         differences: Vec<String>,
     },
+    /// The state of a run was made on another task than it is to go on with.
+    OtherTask {
+        /// Where the state is.
+        path: PathBuf,
+        /// Where the tasks differ.
+        differences: Vec<String>,
+    },
     /// A model lacks a part that the call needs.
     MissingPart {
         /// Which part.
@@ -353,6 +360,12 @@ impl fmt::Display for Error {
             Error::OtherPlan { path, differences } => write!(
                 f,
                 "{} is the state of a run with another plan ({}); go on with the same, or begin elsewhere",
+                path.display(),
+                differences.join("; ")
+            ),
+            Error::OtherTask { path, differences } => write!(
+                f,
+                "{} is the state of a run on another task ({}); go on with the same data, batch and sizes, or begin elsewhere",
                 path.display(),
                 differences.join("; ")
             ),

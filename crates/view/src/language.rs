@@ -1,5 +1,7 @@
+use serde::Serialize;
+
 /// The language of the words that a picture adds to the caller's own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Language {
     /// English.
     #[default]
@@ -9,7 +11,9 @@ pub enum Language {
 }
 
 impl Language {
-    fn choose(self, english: &'static str, korean: &'static str) -> &'static str {
+    /// One of two texts.
+    #[must_use]
+    pub const fn choose<T: Copy>(self, english: T, korean: T) -> T {
         match self {
             Language::English => english,
             Language::Korean => korean,

@@ -1,10 +1,12 @@
 //! From values to colours and positions: ranges, ticks, and numbers as text.
 
+use serde::Serialize;
+
 use crate::colour::{self, Rgb};
 use crate::{Look, Palette, Theme};
 
 /// How the steps of a range follow one another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Steps {
     /// Even.
     #[default]

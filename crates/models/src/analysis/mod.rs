@@ -4,19 +4,23 @@
 //! looked up, [`ablation`] asks what happens without a head, and [`importance`](mod@importance) what happens with a little less of it.
 
 pub mod ablation;
+pub mod classes;
 pub mod importance;
 pub mod norms;
 pub mod report;
 mod rollout;
 pub mod scores;
+pub mod survey;
 mod top;
 pub mod words;
 
 pub use self::ablation::ablate;
+pub use self::classes::{ClassCounts, ClassShare, HeadClass, HeadClasses};
 pub use self::importance::importance;
 pub use self::report::{Repeated, report};
 pub use self::rollout::rollout;
 pub use self::scores::{HeadScores, Sink, head_scores};
+pub use self::survey::{HeadSurvey, SurveyedHead, survey};
 pub use self::top::{Link, top};
 
 use std::ops::Range;

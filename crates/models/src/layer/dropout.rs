@@ -1,18 +1,19 @@
 //! Dropout on rows: sets values to 0 with probability p and divides the others by 1 − p.
 //!
-//! $$ y_{nj} = x_{nj}\, m_{nj} / (1 - p), \qquad dx_{nj} = dy_{nj}\, m_{nj} / (1 - p) $$
+//! $$ y_{bij} = x_{bij}\, m_{bij} / (1 - p), \qquad dx_{bij} = dy_{bij}\, m_{bij} / (1 - p) $$
 //!
-//! Whether m is 0 or 1 follows from the seed, n and j alone. So nothing is saved, and the backward pass is the same call on
-//! the gradient.
+//! Whether m is 0 or 1 follows from the seed, the number of the example, that of its token i, and j alone. So nothing is
+//! saved, the backward pass is the same call on the gradient, and an example drops the same however it is padded and
+//! wherever a batch is cut.
 //!
 //! ```
 //! use foveal_models::layer::{derive_seed, dropout};
 //! use ndarray::Array2;
 //!
 //! let (step, layer) = (100, 3);
-//! let options = dropout::Dropout { probability: 0.1, seed: derive_seed(1, &[step, layer]) };
-//! let mut x = Array2::ones((64, 256));
-//! dropout::apply(options, &mut x)?;
+//! let options = dropout::Dropout::new(0.1, derive_seed(1, &[step, layer]));
+//! let mut x = Array2::ones((4 * 16, 256)); // four sequences of 16 tokens
+//! dropout::apply(options, 4, &mut x)?;
 //! assert!((x.mean().unwrap() - 1.0f32).abs() < 0.02);
 //! # Ok::<(), foveal_models::Error>(())
 //! ```
@@ -21,20 +22,23 @@ pub use foveal::Dropout;
 use ndarray::Array2;
 use rayon::prelude::*;
 
+use super::shape::expect;
 use super::{derive_seed, parallel};
 use crate::Error;
 
 /// The same dropout with a seed of its own, for one of many places where a model drops.
 pub fn at(dropout: Option<Dropout>, place: u64) -> Option<Dropout> {
-    dropout.map(|Dropout { probability, seed }| Dropout { probability, seed: derive_seed(seed, &[place]) })
+    dropout.map(|dropout| Dropout { seed: derive_seed(dropout.seed, &[place]), ..dropout })
 }
 
-/// Forward on activations, backward on their gradient: [N, D], in place.
+/// Forward on activations, backward on their gradient: [B·T, D], in place.
 ///
 /// # Errors
-/// If the probability is not from 0 to below 1.
-pub fn apply(dropout: Dropout, x: &mut Array2<f32>) -> Result<(), Error> {
+/// If the probability is not from 0 to below 1, or the rows cannot be cut into `batch` sequences.
+pub fn apply(dropout: Dropout, batch: usize, x: &mut Array2<f32>) -> Result<(), Error> {
     dropout.check()?;
+    let tokens = x.nrows() / batch.max(1);
+    expect("the rows of all sequences", &[batch * tokens], &[x.nrows()])?;
     if dropout.probability == 0.0 || x.is_empty() {
         return Ok(());
     }
@@ -45,7 +49,8 @@ pub fn apply(dropout: Dropout, x: &mut Array2<f32>) -> Result<(), Error> {
             #[inline(always)]
             || {
                 for (n, row) in rows.chunks_exact_mut(dim).enumerate() {
-                    dropout.apply(i * block + n, row);
+                    let n = i * block + n;
+                    dropout.apply(n / tokens, n % tokens, row);
                 }
             },
         );

@@ -52,6 +52,7 @@ pub struct Saved<N, L> {
     /// What f saved.
     pub layer: L,
     dropout: Option<Dropout>,
+    batch: usize,
 }
 
 /// Rows [N, D], and what the way back needs.
@@ -117,18 +118,19 @@ impl<N: Layer, L> Residual<N, L> {
         }
     }
 
-    /// [`infer`](Residual::infer) with what [`backward`](Residual::backward) needs.
+    /// [`infer`](Residual::infer) of the tokens of `batch` sequences, with what [`backward`](Residual::backward) needs.
     ///
     /// # Errors
     /// As [`infer`](Residual::infer).
     pub fn forward<S>(
         &self,
         x: &ArcArray2<f32>,
+        batch: usize,
         dropout: Option<Dropout>,
         f: impl FnOnce(&L, &ArcArray2<f32>) -> Result<(Array2<f32>, S), Error>,
     ) -> Result<With<Saved<N::Saved, S>>, Error> {
         let sum = |mut y: Array2<f32>| {
-            dropout.map_or(Ok(()), |dropout| dropout::apply(dropout, &mut y))?;
+            dropout.map_or(Ok(()), |dropout| dropout::apply(dropout, batch, &mut y))?;
             add(&mut y, x)?;
             Ok::<_, Error>(y.into_shared())
         };
@@ -144,7 +146,7 @@ impl<N: Layer, L> Residual<N, L> {
                 (y.into_shared(), norm, layer)
             }
         };
-        Ok((y, Saved { norm, layer, dropout }))
+        Ok((y, Saved { norm, layer, dropout, batch }))
     }
 
     /// dx: [N, D]; `f` is the backward pass of the layer.
@@ -160,14 +162,14 @@ impl<N: Layer, L> Residual<N, L> {
     ) -> Result<Array2<f32>, Error> {
         match self.order {
             NormOrder::First => {
-                let dnormed = f(&self.layer, &saved.layer, dropped(saved.dropout, &dy)?.view(), &mut grad.layer)?;
+                let dnormed = f(&self.layer, &saved.layer, saved.dropped(&dy)?.view(), &mut grad.layer)?;
                 let mut dx = self.norm.backward(&saved.norm, dnormed.into(), &mut grad.norm)?;
                 add(&mut dx, &dy)?;
                 Ok(dx)
             }
             NormOrder::Last => {
                 let dsum = self.norm.backward(&saved.norm, dy.into(), &mut grad.norm)?;
-                let mut dx = f(&self.layer, &saved.layer, dropped(saved.dropout, &dsum)?.view(), &mut grad.layer)?;
+                let mut dx = f(&self.layer, &saved.layer, saved.dropped(&dsum)?.view(), &mut grad.layer)?;
                 add(&mut dx, &dsum)?;
                 Ok(dx)
             }
@@ -175,12 +177,14 @@ impl<N: Layer, L> Residual<N, L> {
     }
 }
 
-/// The gradient of what was dropped out of, before it was.
-fn dropped(dropout: Option<Dropout>, dy: &Array2<f32>) -> Result<CowArray<'_, f32, Ix2>, Error> {
-    let Some(dropout) = dropout else { return Ok(dy.into()) };
-    let mut dx = dy.clone();
-    dropout::apply(dropout, &mut dx)?;
-    Ok(dx.into())
+impl<N, L> Saved<N, L> {
+    /// The gradient of what was dropped out of, before it was.
+    fn dropped<'a>(&self, dy: &'a Array2<f32>) -> Result<CowArray<'a, f32, Ix2>, Error> {
+        let Some(dropout) = self.dropout else { return Ok(dy.into()) };
+        let mut dx = dy.clone();
+        dropout::apply(dropout, self.batch, &mut dx)?;
+        Ok(dx.into())
+    }
 }
 
 /// y ⟵ y + x: [N, D].

@@ -369,7 +369,7 @@ impl Bert {
     pub fn forward(&self, masked: &Masked, dropout: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
         let (sentences, rows) = (masked.sentences().clone(), masked.rows().to_vec());
         let (mut x, norm) = self.norm.forward(&self.sum(&sentences)?.into_shared())?;
-        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, sentences.batch(), &mut x))?;
         let (attention, drop) = (stack::reading(sentences.lengths()), dropout::at(dropout, 1));
         let (x, layers) = stack::forward(&self.layers, x.into_shared(), sentences.batch(), &attention, drop)?;
         // Only what is masked is guessed: the scores are the largest array, and the others have no loss.
@@ -389,7 +389,8 @@ impl Bert {
         rows.iter().zip(dguessed.outer_iter()).for_each(|(row, d)| dx.row_mut(*row).scaled_add(1.0, &d));
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
-        dropout::at(*dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        dropout::at(*dropout, 0)
+            .map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, sentences.batch(), &mut dx))?;
         let dx = self.norm.backward(norm, dx, &mut grad.norm)?;
         self.segments.backward(sentences.segments(), &dx, &mut grad.segments)?;
         self.positions.add_positions_backward(&dx, sentences.batch(), 0, &mut grad.positions)?;

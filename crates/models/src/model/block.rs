@@ -137,10 +137,10 @@ impl<N: Layer, M: Layer> Block<N, M> {
         drop: Option<Dropout>,
     ) -> Result<residual::With<Saved<N::Saved, M::Saved>>> {
         let with_dropout = |attention: &Attention, place| match dropout::at(drop, place) {
-            Some(Dropout { probability, seed }) => attention.clone().dropout(probability, seed),
+            Some(dropout) => attention.clone().with_dropout(dropout),
             None => attention.clone(),
         };
-        let (x, saved_attention) = self.attention.forward(x, dropout::at(drop, 0), |layer, x| match layer {
+        let (x, saved_attention) = self.attention.forward(x, batch, dropout::at(drop, 0), |layer, x| match layer {
             Mixer::Attention(layer) => {
                 let (y, saved) = layer.forward(x, None, batch, &with_dropout(attention, 1))?;
                 Ok((y, Mixed::Attention(Box::new(saved))))
@@ -152,14 +152,14 @@ impl<N: Layer, M: Layer> Block<N, M> {
         })?;
         let (x, saved_cross) = match (&self.cross, other) {
             (Some(cross), Some(Encoded { memory, attention })) => {
-                let (x, saved) = cross.forward(&x, dropout::at(drop, 2), |layer, x| {
+                let (x, saved) = cross.forward(&x, batch, dropout::at(drop, 2), |layer, x| {
                     layer.forward(x, Some(memory), batch, &with_dropout(attention, 3))
                 })?;
                 (x, Some(saved))
             }
             _ => (x, None),
         };
-        let (x, saved_mlp) = self.mlp.forward(&x, dropout::at(drop, 4), |layer, x| layer.forward(x))?;
+        let (x, saved_mlp) = self.mlp.forward(&x, batch, dropout::at(drop, 4), |layer, x| layer.forward(x))?;
         Ok((x, Saved { attention: saved_attention, cross: saved_cross, mlp: saved_mlp }))
     }
 

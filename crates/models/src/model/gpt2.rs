@@ -333,7 +333,7 @@ impl Trained for Gpt2 {
     fn forward(&self, tokens: &[u32], batch: usize, dropout: Option<Dropout>) -> Result<(Array2<f32>, Saved)> {
         let mut x = self.tokens.forward(tokens)?;
         self.positions.add_positions(&mut x, batch, 0)?;
-        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, batch, &mut x))?;
         let drop = dropout::at(dropout, 1);
         let (x, layers) = stack::forward(&self.layers, x.into_shared(), batch, &stack::causal(), drop)?;
         let (hidden, norm) = Layer::forward(&self.norm, &x)?;
@@ -349,7 +349,8 @@ impl Trained for Gpt2 {
         let dx = self.norm.backward(&saved.norm, dhidden, &mut grad.norm)?;
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Decoder, &mut dgates))?;
-        dropout::at(saved.dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        dropout::at(saved.dropout, 0)
+            .map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, saved.batch, &mut dx))?;
         self.positions.add_positions_backward(&dx, saved.batch, 0, &mut grad.positions)?;
         self.tokens.backward(&saved.tokens, &dx, &mut grad.tokens)?;
         Ok(dgates)

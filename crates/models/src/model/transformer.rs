@@ -247,6 +247,7 @@ impl DecoderState {
 pub struct Saved {
     source: Vec<u32>,
     target: Vec<u32>,
+    batch: usize,
     dropout: Option<Dropout>,
     encoder: stack::Saved<LayerNorm, Mlp>,
     encoder_norm: layer_norm::Saved,
@@ -384,7 +385,7 @@ impl Transformer {
         let batch = source.lengths.len();
         let embed = |table, tokens, place| -> Result<ArcArray2<f32>> {
             let mut x = self.embed(table, tokens, batch, 0)?;
-            dropout::at(drop, place).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+            dropout::at(drop, place).map_or(Ok(()), |dropout| dropout::apply(dropout, batch, &mut x))?;
             Ok(x.into_shared())
         };
         let (reading, causal) = (stack::reading(source.lengths), stack::causal());
@@ -404,7 +405,8 @@ impl Transformer {
         let (hidden, decoder_norm) = Layer::forward(&self.decoder_norm, &x)?;
         let logits = self.output().logits(&hidden)?;
         let (source, target) = (source.tokens.to_vec(), target.to_vec());
-        let saved = Saved { source, target, dropout: drop, encoder, encoder_norm, decoder, decoder_norm, hidden };
+        let saved =
+            Saved { source, target, batch, dropout: drop, encoder, encoder_norm, decoder, decoder_norm, hidden };
         Ok((logits, saved))
     }
 
@@ -426,12 +428,17 @@ impl Transformer {
             block::collect(&mut dmemory, gradients.dmemory)?;
             dx = gradients.dx;
         }
-        self.embed_backward(&self.target, &saved.target, dx, dropout::at(saved.dropout, 2), &mut grad.target)?;
+        let drop = |place, dx: &mut _| {
+            dropout::at(saved.dropout, place).map_or(Ok(()), |dropout| dropout::apply(dropout, saved.batch, dx))
+        };
+        drop(2, &mut dx)?;
+        self.embed_backward(&self.target, &saved.target, dx, &mut grad.target)?;
         let Some(dmemory) = dmemory else { return Ok(dgates) };
         let dx = self.encoder_norm.backward(&saved.encoder_norm, dmemory, &mut grad.encoder_norm)?;
         let kind = (Kind::Encoder, &mut dgates);
-        let dx = stack::backward(&self.encoder, &saved.encoder, dx, &mut grad.encoder, kind)?;
-        self.embed_backward(&self.source, &saved.source, dx, dropout::at(saved.dropout, 0), &mut grad.source)?;
+        let mut dx = stack::backward(&self.encoder, &saved.encoder, dx, &mut grad.encoder, kind)?;
+        drop(0, &mut dx)?;
+        self.embed_backward(&self.source, &saved.source, dx, &mut grad.source)?;
         Ok(dgates)
     }
 
@@ -440,10 +447,8 @@ impl Transformer {
         table: &Embedding,
         tokens: &[u32],
         mut dx: Array2<f32>,
-        drop: Option<Dropout>,
         grad: &mut Embedding,
     ) -> Result<()> {
-        drop.map_or(Ok(()), |dropout| dropout::apply(dropout, &mut dx))?;
         dx *= (self.config.width as f32).sqrt();
         table.backward(tokens, &dx, grad)
     }

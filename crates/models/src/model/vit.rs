@@ -259,7 +259,7 @@ impl Vit {
         let images = images.into();
         let (patches, batch) = (self.cut(images)?, images.dim().0);
         let mut x = self.embed(&patches, batch)?;
-        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, &mut x))?;
+        dropout::at(dropout, 0).map_or(Ok(()), |dropout| dropout::apply(dropout, batch, &mut x))?;
         let drop = dropout::at(dropout, 1);
         let (x, layers) = stack::forward(&self.layers, x.into_shared(), batch, &Attention::new(), drop)?;
         // With class tokens, only they are asked for.
@@ -285,7 +285,8 @@ impl Vit {
         };
         let mut dgates = HeadGradients::default();
         let mut dx = stack::backward(&self.layers, &saved.layers, dx, &mut grad.layers, (Kind::Encoder, &mut dgates))?;
-        dropout::at(saved.dropout, 0).map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, &mut dx))?;
+        dropout::at(saved.dropout, 0)
+            .map_or(Ok::<_, Error>(()), |dropout| dropout::apply(dropout, saved.batch, &mut dx))?;
         self.embed_backward(saved, &dx, grad)?;
         Ok(dgates)
     }

@@ -34,6 +34,7 @@ pub use self::encoding::Encoding;
 pub use self::special::SpecialTokens;
 pub use self::stream::Stream;
 use crate::checkpoint::write_whole;
+use crate::train::Fingerprint;
 use crate::{Checkpoint, Error, Result};
 
 /// A tokenizer.
@@ -178,6 +179,12 @@ impl Tokenizer {
     /// If an id is not in the vocabulary.
     pub fn describe_after(&self, before: &[u32], ids: &[u32]) -> Result<Encoding> {
         Encoding::of_ids(self, before, ids)
+    }
+
+    /// What tells this vocabulary from others, as a fact of this name.
+    pub(crate) fn fingerprint(&self, name: &str) -> Fingerprint {
+        let json = self.inner.to_string(false).unwrap_or_default();
+        Fingerprint::default().data(name, json.bytes())
     }
 
     /// The number of ids: one more than the largest.

@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::{Plan, StepContext, Task, adamw};
-use crate::layer::{Loss, Parameters, Random, derive_seed, vector};
+use crate::layer::{Dropout, Loss, Parameters, Random, derive_seed, vector};
 use crate::{Error, Result};
 
 /// Halves of a batch. It is not the number of threads, which the sums of gradients must not depend on: where there are more
@@ -54,10 +54,12 @@ impl<M: Parameters + Clone + Send + Sync> BatchHalves<M> {
     fn batch<T: Task<Model = M>>(&mut self, task: &T, model: &M, plan: &Plan, seed: u64) -> Result<Vec<Loss>> {
         let examples = task.choose(&mut Random::new(derive_seed(seed, &[0])));
         let counted = examples.iter().map(|example| task.counted(example)).sum();
-        let halves: Vec<_> = examples.chunks(examples.len().div_ceil(HALVES).max(1)).collect();
+        let size = examples.len().div_ceil(HALVES).max(1);
+        let halves: Vec<_> = examples.chunks(size).collect();
+        let whole = Dropout::new(plan.dropout, derive_seed(seed, &[1]));
         let learn = |(half, (grad, examples)): (usize, (&mut M, &[T::Example]))| {
-            let seed = derive_seed(seed, &[1, half as u64]);
-            let context = StepContext { seed, dropout: plan.dropout, label_smoothing: plan.label_smoothing, counted };
+            let dropout = Dropout { first: half * size, ..whole };
+            let context = StepContext { dropout, label_smoothing: plan.label_smoothing, counted };
             foveal_compute::one_of(HALVES, || task.learn(model, examples, &context, grad))
         };
         let losses = self.grads.par_iter_mut().zip(halves).enumerate().with_max_len(1).map(learn);

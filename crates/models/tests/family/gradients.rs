@@ -97,7 +97,7 @@ fn of_an_encoder_that_guesses_words() {
     for family in all().into_iter().chain([Family::Fourier]) {
         check(&format!("BERT with {family}"), &bert(family), &|model, grad| of_masked(model, None, grad));
     }
-    let dropout = Some(Dropout { probability: 0.2, seed: 3 });
+    let dropout = Some(Dropout::new(0.2, 3));
     check("BERT with dropout", &bert(Family::Softmax), &|model, grad| of_masked(model, dropout, grad));
 }
 

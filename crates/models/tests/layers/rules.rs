@@ -24,13 +24,13 @@ fn all_bits() -> Vec<u32> {
     let mlp = Mlp::new(dim, 4 * dim, Activation::Gelu, &mut random);
     let gated = GatedMlp::new(dim, 3 * dim, Activation::Silu, &mut random);
     let options = Attention::new().mask(Mask::causal()).dropout(0.1, 3);
-    let drop = Dropout { probability: 0.1, seed: derive_seed(1, &[2, 3]) };
+    let drop = Dropout::new(0.1, derive_seed(1, &[2, 3]));
     let mut layers = (embedding.zeros_like(), norm.zeros_like(), rms.zeros_like(), attention.zeros_like());
     let mut mlps = (mlp.zeros_like(), gated.zeros_like());
 
     let ids: Vec<u32> = (0..batch * tokens).map(|_| random.below(vocabulary) as u32).collect();
     let mut x = embedding.forward(&ids).unwrap() * 50.0;
-    dropout::apply(drop, &mut x).unwrap();
+    dropout::apply(drop, batch, &mut x).unwrap();
     let (a, saved_norm) = norm.forward(&x.into_shared()).unwrap();
     let (b, saved_attention) = attention.forward(&a.into_shared(), None, batch, &options).unwrap();
     let (c, saved_mlp) = mlp.forward(&b.into_shared()).unwrap();
@@ -47,7 +47,7 @@ fn all_bits() -> Vec<u32> {
     let db = mlp.backward(&saved_mlp, &dc, &mut mlps.0).unwrap();
     let da = attention.backward(&saved_attention, &db, &mut layers.3).unwrap().dx;
     let mut dx = norm.backward(&saved_norm, &da, &mut layers.1).unwrap();
-    dropout::apply(drop, &mut dx).unwrap();
+    dropout::apply(drop, batch, &mut dx).unwrap();
     embedding.backward(&ids, &dx, &mut layers.0).unwrap();
 
     let mut collect = |name: &str, gradient: ndarray::ArrayViewD<f32>| {
@@ -138,7 +138,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(Linear::new(3, 2, random_numbers).forward(&x).is_err());
     assert!(LayerNorm::new(3, 1e-5).infer(&x).is_err() && RmsNorm::new(3, 1e-5).infer(&x).is_err());
     assert!(Mlp::new(3, 2, Activation::Relu, random_numbers).infer(&x).is_err());
-    assert!(dropout::apply(Dropout { probability: 1.0, seed: 0 }, &mut x).is_err());
+    assert!(dropout::apply(Dropout::new(1.0, 0), 1, &mut x).is_err());
     let loss = CrossEntropy::new();
     assert!(loss.forward(&x, &[0; 5]).is_err() && loss.forward(&x, &[4; 6]).is_err());
     assert!(CrossEntropy { label_smoothing: 1.5, ..loss }.forward(&x, &[0; 6]).is_err());

@@ -1,10 +1,11 @@
 use ndarray::{Array2, ArrayView1};
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_count, strings};
 use crate::Error;
 
 /// What one token attends to: a bar for each key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Bars {
     pub(crate) values: Vec<f32>,
     pub(crate) labels: Vec<String>,

@@ -1,3 +1,5 @@
+use serde::Serialize;
+
 use super::{Caption, caption_setters};
 use crate::{Error, Steps};
 
@@ -5,7 +7,7 @@ use crate::{Error, Steps};
 pub(crate) type Limits = (f64, f64);
 
 /// One curve of a chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -26,7 +28,7 @@ pub struct Series {
 /// assert!(Scene::from(chart).svg(&Look::new())?.contains("foveal"));
 /// # Ok::<(), foveal_view::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Chart {
     pub(crate) series: Vec<Series>,
     pub(crate) x_name: String,

@@ -1,10 +1,11 @@
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_labels, check_shape, strings};
 use crate::Error;
 
 /// What a comparison shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Panels {
     /// Both matrices and their difference.
     #[default]
@@ -16,7 +17,7 @@ pub enum Panels {
 }
 
 /// Two matrices over the same tokens, and the second less the first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Compare {
     pub(crate) first: (String, Array2<f32>),
     pub(crate) second: (String, Array2<f32>),

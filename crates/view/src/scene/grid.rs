@@ -1,11 +1,12 @@
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_count, check_not_empty, strings};
 use crate::scale::{Scale, default_steps};
 use crate::{Error, Language, Look, Steps};
 
 /// What the colours of many panels are measured against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Range {
     /// The largest value of all: panels can be compared.
     #[default]
@@ -15,7 +16,7 @@ pub enum Range {
 }
 
 /// Many small matrices: all heads of a layer, or all layers × heads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Grid {
     /// Row by row; the last row may be short.
     pub(crate) panels: Vec<Array2<f32>>,
@@ -27,7 +28,7 @@ pub struct Grid {
     pub(crate) caption: Caption,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum GridKind {
     /// A name over each panel.
     Heads,

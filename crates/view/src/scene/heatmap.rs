@@ -1,11 +1,12 @@
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_labels, strings};
 use crate::scale::{Scale, default_steps, maximum};
 use crate::{Error, Look, Steps};
 
 /// Whether the numbers stand in the cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Numbers {
     /// Where they fit.
     #[default]
@@ -25,7 +26,7 @@ pub enum Numbers {
 /// assert!(scene.svg(&Look::new())?.contains("cat</text>"));
 /// # Ok::<(), foveal_view::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Heatmap {
     pub(crate) values: Array2<f32>,
     pub(crate) rows: Vec<String>,

@@ -1,11 +1,12 @@
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_labels, check_shape, strings};
 use crate::Error;
 
 /// Lines from the queries on the left to the keys on the right, the stronger the weight the darker; several heads in
 /// several colours.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Lines {
     pub(crate) heads: Vec<(String, Array2<f32>)>,
     pub(crate) queries: Vec<String>,

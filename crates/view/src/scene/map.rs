@@ -1,12 +1,13 @@
 use std::ops;
 
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_not_empty};
 use crate::{Error, Steps};
 
 /// A large matrix, pooled to pixels; the axes count tokens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Map {
     pub(crate) pixels: Array2<f32>,
     pub(crate) queries: ops::Range<usize>,

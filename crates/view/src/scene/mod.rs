@@ -21,11 +21,12 @@ pub use map::Map;
 pub use patches::Patches;
 
 use ndarray::Array2;
+use serde::Serialize;
 
 use crate::{Error, Language};
 
 /// Any picture.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub enum Scene {
     /// A matrix of weights with a label for each row and column.
@@ -74,7 +75,7 @@ impl Scene {
 }
 
 /// What stands over a picture, and in which language.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Caption {
     pub title: String,
     pub note: String,

@@ -1,11 +1,12 @@
 use ndarray::{Array2, Array3, Axis};
+use serde::Serialize;
 
 use super::{Caption, caption_setters, check_not_empty, check_shape};
 use crate::Error;
 use crate::scene::Range;
 
 /// Weights over the patches of an image: the image, and beside it one copy for each map, lit where it is attended to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Patches {
     /// [height, width, 3], 0 to 1.
     pub(crate) image: Array3<f32>,

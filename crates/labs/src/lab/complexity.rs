@@ -1,6 +1,5 @@
 //! How work grows with length: attention, a recurrent layer, a convolution.
 
-use anyhow::{Result, bail};
 use foveal::{Attention, Threads};
 use foveal_compute::matmul;
 use foveal_models::layer::Random;
@@ -8,34 +7,42 @@ use foveal_view::{Chart, Steps};
 use ndarray::{Array1, Array2, Array4, Axis, s};
 use serde_json::json;
 
-use super::knobs::{self, Knob};
-use super::number::{grouped, short};
-use super::{Experiment, clock};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::clock;
+use crate::number::{grouped, short};
+use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Text, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "complexity",
-    title: ["Work by length: attention, RNN, CNN", "길이에 따른 계산량: 어텐션, RNN, CNN"],
-    description: [
-        "Attention compares all pairs of tokens: twice the tokens, four times the work. \
+    title: Bilingual {
+        en: "Work by length: attention, RNN, CNN", ko: "길이에 따른 계산량: 어텐션, RNN, CNN"
+    },
+    summary: Bilingual {
+        en: "Attention compares all pairs of tokens: twice the tokens, four times the work. \
          A recurrent layer and a convolution only double theirs. What attention gets for it: \
          any two tokens are one step apart, and all of them can be computed at once, while an RNN has to go token by token.",
-        "어텐션은 모든 토큰 쌍을 비교하므로 토큰이 2배가 되면 계산량은 4배가 됩니다. 순환층과 합성곱의 계산량은 2배가 될 뿐입니다. \
+        ko: "어텐션은 모든 토큰 쌍을 비교하므로 토큰이 2배가 되면 계산량은 4배가 됩니다. 순환층과 합성곱의 계산량은 2배가 될 뿐입니다. \
          그 대신 어텐션에서는 어느 두 토큰이든 한 걸음 거리에 있고 모든 토큰을 한꺼번에 계산할 수 있습니다. 반면 RNN은 토큰을 하나씩 차례로 처리해야 합니다.",
-    ],
-    knobs: &[Knob::Tokens, Knob::Dims, Knob::Seed],
-    run,
+    },
+    knobs: &[TOKENS, DIMS, SEED],
+    work,
 };
+
+const TOKENS: Knob = Knob::several(
+    "tokens",
+    Bilingual { en: "Lengths to try", ko: "시험할 길이" },
+    &[256, 512, 1024, 2048, 4096],
+    16..=16_384,
+)
+.growth();
+const DIMS: Knob = Knob::one("dims", Bilingual { en: "Width", ko: "너비" }, 64, 8..=512);
+const SEED: Knob = Knob::seed();
 
 /// Tokens that a convolution sees.
 const KERNEL: usize = 3;
 
 /// A layer: its name, its costs as courses write them, and its operations for n tokens of width d.
 struct Layer {
-    name: [&'static str; 2],
+    name: Bilingual<&'static str>,
     work: &'static str,
     steps: &'static str,
     path: &'static str,
@@ -44,15 +51,21 @@ struct Layer {
 
 const LAYERS: [Layer; 3] = [
     Layer {
-        name: ["attention", "어텐션"],
+        name: Bilingual { en: "attention", ko: "어텐션" },
         work: "O(n²·d)",
         steps: "O(1)",
         path: "O(1)",
         operations: |n, d| 4.0 * n * n * d,
     },
-    Layer { name: ["RNN", "RNN"], work: "O(n·d²)", steps: "O(n)", path: "O(n)", operations: |n, d| 4.0 * n * d * d },
     Layer {
-        name: ["CNN, k = 3", "CNN, k = 3"],
+        name: Bilingual { en: "RNN", ko: "RNN" },
+        work: "O(n·d²)",
+        steps: "O(n)",
+        path: "O(n)",
+        operations: |n, d| 4.0 * n * d * d,
+    },
+    Layer {
+        name: Bilingual { en: "CNN, k = 3", ko: "CNN, k = 3" },
         work: "O(k·n·d²)",
         steps: "O(1)",
         path: "O(n/k)",
@@ -60,38 +73,32 @@ const LAYERS: [Layer; 3] = [
     },
 ];
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[256, 512, 1024, 2048, 4096], 16..=16_384)?;
-    if lengths.len() < 2 {
-        bail!("--tokens takes two numbers at least here, to see how the work grows: --tokens 512,1024");
-    }
-    let dim = knobs::one(Knob::Dims, &lab.dims, 64, 8..=512)?;
-    let seed = lab.seed.unwrap_or(1);
-    let tr = |english, korean| language.of(english, korean);
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let (lengths, dim) = (knobs.get_several(&TOKENS), knobs.get_one(&DIMS));
+    let seed = knobs.get_seed(&SEED);
     let times = measure(&lengths, dim, seed)?;
     let exponents: Vec<f64> = (0..LAYERS.len())
         .map(|layer| clock::exponent(&lengths, &times.iter().map(|times| times[layer]).collect::<Vec<_>>()))
         .collect();
 
     let mut theory = Table::new([
-        tr("layer", "층"),
-        tr("work", "계산량"),
-        tr("steps in a row", "순차 단계"),
-        tr("path between tokens", "토큰 사이 경로"),
-        tr("parallel over tokens", "토큰 병렬 계산"),
-        tr("measured growth", "측정된 증가"),
+        text("layer", "층"),
+        text("work", "계산량"),
+        text("steps in a row", "순차 단계"),
+        text("path between tokens", "토큰 사이 경로"),
+        text("parallel over tokens", "토큰 병렬 계산"),
+        text("measured growth", "측정된 증가"),
     ]);
     for (layer, exponent) in LAYERS.iter().zip(&exponents) {
-        let parallel = if layer.steps == "O(1)" { tr("yes", "가능") } else { tr("no", "불가능") };
-        let name = super::of(language, layer.name);
-        theory.row([name, layer.work, layer.steps, layer.path, parallel, &format!("n^{exponent:.2}")]);
+        let parallel = if layer.steps == "O(1)" { text("yes", "가능") } else { text("no", "불가능") };
+        let [work, steps, path] = [layer.work, layer.steps, layer.path].map(Text::from);
+        theory.row([layer.name.into(), work, steps, path, parallel, format!("n^{exponent:.2}").into()]);
     }
-    let names = LAYERS.map(|layer| super::of(language, layer.name));
-    let mut head = vec![tr("tokens", "토큰").to_owned()];
-    for name in names {
-        head.extend(["│".to_owned(), name.to_owned(), tr("work", "계산량").to_owned(), tr("time", "시간").to_owned()]);
+    let mut head = vec![text("tokens", "토큰")];
+    for layer in &LAYERS {
+        head.extend(["│".into(), layer.name.into(), text("work", "계산량"), text("time", "시간")]);
     }
-    let mut table = Table::new(head).title(tr(
+    let mut table = Table::new(head).title(text(
         "Milliseconds on one thread │ work and time, as multiples of the row above",
         "스레드 하나에서 측정한 밀리초 │ 바로 윗줄 대비 계산량과 시간의 배수",
     ));
@@ -111,27 +118,29 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         }
         table.row(cells);
     }
-    let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
-    let chart = names.iter().enumerate().fold(chart, |chart, (layer, name)| {
-        let points = lengths.iter().zip(&times).map(|(tokens, times)| (*tokens as f64, 1e3 * times[layer]));
-        chart.series(format!("{name}: n^{:.2}", exponents[layer]), points.collect::<Vec<_>>())
-    });
-    let scene = chart
-        .title(tr("Measured time by length", "길이에 따른 측정 시간"))
-        .note(format!("d = {dim}, {}", tr("one thread", "스레드 하나")))
-        .language(language.into());
     let figures = LAYERS.iter().enumerate().map(|(layer, sizes)| {
         let measured = lengths.iter().zip(&times).map(|(tokens, times)| {
             let operations = (sizes.operations)(*tokens as f64, dim as f64);
             json!({ "tokens": tokens, "operations": operations, "milliseconds": 1e3 * times[layer] })
         });
         json!({
-            "layer": sizes.name[0], "work": sizes.work, "steps": sizes.steps, "path": sizes.path,
+            "layer": sizes.name.en, "work": sizes.work, "steps": sizes.steps, "path": sizes.path,
             "exponent": exponents[layer], "measured": measured.collect::<Vec<_>>(),
         })
     });
     let figures = json!({ "seed": seed, "dim": dim, "kernel": KERNEL, "layers": figures.collect::<Vec<_>>() });
-    Ok(Report { tables: vec![theory, table], scenes: vec![scene.into()], figures, ..Report::default() })
+    Report::new(figures).table(theory).table(table).scene(|language| {
+        let tr = |english, korean| language.choose(english, korean);
+        let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
+        let chart = LAYERS.iter().enumerate().fold(chart, |chart, (i, layer)| {
+            let points = lengths.iter().zip(&times).map(|(tokens, times)| (*tokens as f64, 1e3 * times[i]));
+            chart.series(format!("{}: n^{:.2}", layer.name.get(language), exponents[i]), points.collect::<Vec<_>>())
+        });
+        Ok(chart
+            .title(tr("Measured time by length", "길이에 따른 측정 시간"))
+            .note(format!("d = {dim}, {}", tr("one thread", "스레드 하나")))
+            .language(language))
+    })
 }
 
 /// What the layers of one length work on.

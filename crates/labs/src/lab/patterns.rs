@@ -2,7 +2,7 @@
 
 mod kind;
 
-use anyhow::{Result, bail};
+use foveal_models::OpenModel;
 use foveal_models::analysis::top;
 use foveal_models::trace::{Capture, Kind, Probe};
 use foveal_view::Heatmap;
@@ -10,31 +10,29 @@ use ndarray::Array2;
 use serde_json::json;
 
 use self::kind::{HeadKind, Shares, Tokens};
-use super::Experiment;
-use super::knobs::Knob;
-use super::number::{rows, single};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::model;
-use crate::report::Report;
-use crate::table::Table;
+use crate::number::{rows, single};
+use crate::{Bilingual, Error, Knob, Knobs, Lab, Report, Result, Table, Text, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "patterns",
-    title: ["What the heads of a language model look at", "언어 모델의 헤드는 무엇을 보는가"],
-    description: [
-        "Heads of a trained model divide the work: some look at the tokens just before, some at other pieces of a word, some at equal tokens or punctuation, \
+    title: Bilingual {
+        en: "What the heads of a language model look at", ko: "언어 모델의 헤드는 무엇을 보는가"
+    },
+    summary: Bilingual {
+        en: "Heads of a trained model divide the work: some look at the tokens just before, some at other pieces of a word, some at equal tokens or punctuation, \
          and many leave their weight on the first token when there is nothing to find. \
          Each head is named here after what it looks at more than a head with equal weights would. \
          A weight tells where a head looks, not why the model answers as it does.",
-        "학습된 모델의 헤드들은 일을 나누어 합니다. 바로 앞 토큰을 보는 헤드, 같은 단어의 다른 조각을 보는 헤드, 같은 토큰이나 문장 부호를 보는 헤드가 있고, \
+        ko: "학습된 모델의 헤드들은 일을 나누어 합니다. 바로 앞 토큰을 보는 헤드, 같은 단어의 다른 조각을 보는 헤드, 같은 토큰이나 문장 부호를 보는 헤드가 있고, \
          찾을 것이 없을 때 첫 토큰에 가중치를 맡겨 두는 헤드도 많습니다. \
          여기서는 가중치가 균등한 헤드보다 더 많이 보는 것에 따라 헤드의 이름을 붙였습니다. \
          가중치는 헤드가 어디를 보는지 알려 줄 뿐, 모델이 왜 그렇게 답하는지는 알려 주지 않습니다.",
-    ],
-    knobs: &[Knob::Model],
-    run,
+    },
+    knobs: &[MODEL],
+    work,
 };
+
+const MODEL: Knob = Knob::model("shakespeare");
 
 const TEXT: &str = "ROMEO: But soft, what light through yonder window breaks?";
 
@@ -50,13 +48,24 @@ struct Head {
     kind: HeadKind,
 }
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let open = model::open(&lab.model, "shakespeare")?;
+impl Head {
+    fn place(&self) -> Text {
+        let Head { layer, head, .. } = self;
+        text(format!("layer {layer}, head {head}"), format!("층 {layer}, 헤드 {head}"))
+    }
+}
+
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let open = OpenModel::open(knobs.get_text(&MODEL))?;
     let model = open.model.as_language_model()?;
     let encoding = open.tokenizer()?.encode(TEXT)?;
     let labels: Vec<String> = encoding.labels().iter().map(|label| visible(label)).collect();
     if labels.len() < 3 {
-        bail!("{} makes only {} tokens of the text; at least 3 are needed", open.name, labels.len());
+        let (name, count) = (&open.name, labels.len());
+        return Err(Error::Unsuitable(text(
+            format!("{name} makes only {count} tokens of the text; at least 3 are needed"),
+            format!("{name} 모델은 이 글을 토큰 {count}개로만 나눕니다. 3개 이상이어야 합니다"),
+        )));
     }
     let tokens = Tokens { ids: encoding.ids(), words: encoding.words(), labels: encoding.labels() };
     let mut probe = Probe::new(Capture::All);
@@ -74,26 +83,27 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             });
             let kind = shares.kind();
             figures.push(json!({
-                "layer": layer, "head": head, "kind": kind.name(Language::En), "shares": shares.figures(),
+                "layer": layer, "head": head, "kind": kind.name().en, "shares": shares.figures(),
                 "tokens": listed.collect::<Vec<_>>(),
             }));
             heads.push(Head { layer, head, weights, shares, kind });
         }
     }
-    let tr = |english, korean| language.of(english, korean);
     let Some(shown) = heads.iter().max_by(|a, b| liveliness(&a.weights).total_cmp(&liveliness(&b.weights))) else {
-        bail!("{} has no heads to look at", open.name);
+        return Err(Error::Unsuitable(text(
+            format!("{} has no heads to look at", open.name),
+            format!("{} 모델에는 볼 헤드가 없습니다", open.name),
+        )));
     };
-    let place = format!("{} {}, {} {}", tr("layer", "층"), shown.layer, tr("head", "헤드"), shown.head);
-    let title = format!(
-        "{place} ({}): {}",
-        shown.kind.name(language),
-        tr("what each token attends to most", "각 토큰이 가장 많이 보는 토큰")
+    let (place, kind) = (shown.place(), shown.kind.name());
+    let title = text(
+        format!("{} ({}): what each token attends to most", place.en, kind.en),
+        format!("{} ({}): 각 토큰이 가장 많이 보는 토큰", place.ko, kind.ko),
     );
-    let mut table =
-        Table::new([tr("token", "토큰"), tr("first", "첫째"), "", tr("second", "둘째"), "", tr("third", "셋째"), ""])
-            .text_columns([1, 3, 5])
-            .title(title);
+    let (first, second, third) = (text("first", "첫째"), text("second", "둘째"), text("third", "셋째"));
+    let mut table = Table::new([text("token", "토큰"), first, "".into(), second, "".into(), third, "".into()])
+        .text_columns([1, 3, 5])
+        .title(title);
     let links = top(trace.layer(Kind::Decoder, shown.layer)?, 0, shown.head, TOP)?;
     for (label, links) in labels.iter().zip(links) {
         let mut row = vec![label.clone()];
@@ -104,29 +114,24 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         "model": open.name, "text": TEXT, "tokens": encoding.labels(),
         "shown": { "layer": shown.layer, "head": shown.head, "weights": rows(&shown.weights) }, "heads": figures,
     });
-    let scene = Heatmap::new(shown.weights.clone(), encoding.labels().to_vec(), encoding.labels().to_vec())?
-        .title(TEXT)
-        .note(format!("{} · {place}", open.name))
-        .language(language.into());
-    Ok(Report {
-        tables: vec![kinds(&heads, language), map(&heads, language), table],
-        scenes: vec![scene.into()],
-        figures,
-        ..Report::default()
+    Report::new(figures).table(kinds(&heads)).table(map(&heads)).table(table).scene(|language| {
+        Ok(Heatmap::new(shown.weights.clone(), encoding.labels().to_vec(), encoding.labels().to_vec())?
+            .title(TEXT)
+            .note(format!("{} · {}", open.name, place.get(language)))
+            .language(language))
     })
 }
 
 /// How many heads there are of each kind, and the clearest of them.
-fn kinds(heads: &[Head], language: Language) -> Table {
-    let tr = |english, korean| language.of(english, korean);
+fn kinds(heads: &[Head]) -> Table {
     let mut table = Table::new([
-        "",
-        tr("kind", "종류"),
-        tr("heads", "헤드 수"),
-        tr("clearest", "가장 뚜렷한 헤드"),
-        tr("share", "비율"),
-        tr("if equal", "균등할 때"),
-        tr("looks at", "보는 것"),
+        "".into(),
+        text("kind", "종류"),
+        text("heads", "헤드 수"),
+        text("clearest", "가장 뚜렷한 헤드"),
+        text("share", "비율"),
+        text("if equal", "균등할 때"),
+        text("looks at", "보는 것"),
     ])
     .text_columns([1, 3, 6]);
     for kind in HeadKind::ALL {
@@ -134,26 +139,32 @@ fn kinds(heads: &[Head], language: Language) -> Table {
         let lift = |head: &Head| head.shares.lift(kind);
         let clearest = of_kind.iter().max_by(|a, b| lift(a).total_cmp(&lift(b)));
         let (place, share, equal) = clearest.map_or_else(
-            || ("–".into(), "–".into(), "–".into()),
+            || (Text::from("–"), "–".to_owned(), "–".to_owned()),
             |head| {
                 let (share, equal) = head.shares.get(kind);
-                let place = format!("{} {}, {} {}", tr("layer", "층"), head.layer, tr("head", "헤드"), head.head);
-                (place, format!("{share:.2}"), format!("{equal:.2}"))
+                (head.place(), format!("{share:.2}"), format!("{equal:.2}"))
             },
         );
         let (share, equal) = if kind == HeadKind::Spread { ("–".into(), "–".into()) } else { (share, equal) };
-        let (letter, name, description) = (kind.letter().to_string(), kind.name(language), kind.description(language));
-        table.row([letter, name.to_owned(), of_kind.len().to_string(), place, share, equal, description.to_owned()]);
+        table.row([
+            kind.letter().to_string().into(),
+            kind.name().into(),
+            of_kind.len().to_string().into(),
+            place,
+            share.into(),
+            equal.into(),
+            kind.description().into(),
+        ]);
     }
     table
 }
 
 /// The kind of every head, a letter each.
-fn map(heads: &[Head], language: Language) -> Table {
+fn map(heads: &[Head]) -> Table {
     let width = heads.iter().filter(|head| head.layer == heads[0].layer).count();
-    let names = (0..width).map(|head| head.to_string());
-    let mut table = Table::new([language.of("layer", "층").to_owned()].into_iter().chain(names))
-        .title(language.of("The kind of every head", "모든 헤드의 종류"));
+    let names = (0..width).map(|head| head.to_string().into());
+    let mut table = Table::new([text("layer", "층")].into_iter().chain(names))
+        .title(text("The kind of every head", "모든 헤드의 종류"));
     for layer in heads.chunks(width.max(1)) {
         let letters = layer.iter().map(|head| head.kind.letter().to_string());
         table.row([layer[0].layer.to_string()].into_iter().chain(letters));

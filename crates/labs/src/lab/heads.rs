@@ -1,48 +1,60 @@
 //! The same width, cut into more and more heads.
 
-use anyhow::{Result, bail};
 use foveal::{Attention, positional_encoding};
 use foveal_models::layer::{Linear, MultiHeadAttention, Parameters, Projection, Random, Source};
 use foveal_view::Grid;
 use ndarray::{Array2, s};
 use serde_json::json;
 
-use super::knobs::{self, Knob};
-use super::number::{grouped, rows};
-use super::{Experiment, clock};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::clock;
+use crate::number::{grouped, rows};
+use crate::{Bilingual, Error, Knob, Knobs, Lab, Language, Report, Result, Table, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "heads",
-    title: ["One head or many, at the same width", "같은 너비, 하나의 헤드와 여러 헤드"],
-    description: [
-        "The width d_model is cut into h heads of d_k = d_model / h dimensions, and each head has weights of its own: \
+    title: Bilingual {
+        en: "One head or many, at the same width", ko: "같은 너비, 하나의 헤드와 여러 헤드"
+    },
+    summary: Bilingual {
+        en: "The width d_model is cut into h heads of d_k = d_model / h dimensions, and each head has weights of its own: \
          it can look elsewhere than the others. The parameters stay 4·d_model² and the multiplications stay the same; \
          only the softmax has h matrices to go over instead of one.",
-        "너비 d_model을 차원이 d_k = d_model / h인 헤드 h개로 나누면, 헤드마다 자기만의 가중치로 서로 다른 곳을 볼 수 있습니다. \
+        ko: "너비 d_model을 차원이 d_k = d_model / h인 헤드 h개로 나누면, 헤드마다 자기만의 가중치로 서로 다른 곳을 볼 수 있습니다. \
          매개변수는 4·d_model²개 그대로이고 곱셈 횟수도 같습니다. 소프트맥스만 행렬 하나가 아니라 h개를 처리합니다.",
-    ],
-    knobs: &[Knob::Dims, Knob::Heads, Knob::Tokens, Knob::Seed],
-    run,
+    },
+    knobs: &[DIMS, HEADS, TOKENS, SEED],
+    work,
 };
+
+const DIMS: Knob = Knob::one("dims", Bilingual { en: "Width of the model", ko: "모델의 너비" }, 64, 1..=1024);
+const HEADS: Knob = Knob::several(
+    "heads",
+    Bilingual { en: "Numbers of heads to try", ko: "시험할 헤드 수" },
+    &[1, 2, 4, 8, 16],
+    1..=64,
+);
+const TOKENS: Knob = Knob::one("tokens", Bilingual { en: "Tokens", ko: "토큰 수" }, 64, 1..=2048);
+const SEED: Knob = Knob::seed();
 
 /// Tokens of the picture at most.
 const DRAWN: usize = 24;
 /// Heads of the picture, if there is a choice.
 const READABLE: usize = 8;
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let width = knobs::one(Knob::Dims, &lab.dims, 64, 1..=1024)?;
-    let usual: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|heads| width.is_multiple_of(*heads)).collect();
-    let heads = knobs::some(Knob::Heads, &lab.heads, &usual, 1..=64)?;
-    let tokens = knobs::one(Knob::Tokens, &lab.tokens, 64, 1..=2048)?;
-    let seed = lab.seed.unwrap_or(1);
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let (width, tokens) = (knobs.get_one(&DIMS), knobs.get_one(&TOKENS));
+    let mut heads = knobs.get_several(&HEADS);
+    if !knobs.has(&HEADS) {
+        heads.retain(|heads| width.is_multiple_of(*heads));
+    }
+    let seed = knobs.get_seed(&SEED);
     if let Some(refused) = heads.iter().find(|heads| !width.is_multiple_of(**heads)) {
         let fit: Vec<String> = (1..=64).filter(|h| width.is_multiple_of(*h)).map(|h: usize| h.to_string()).collect();
-        bail!("{}; heads that fit: {}", refusal(width, *refused), fit.join(", "));
+        let (why, fit) = (refusal(width, *refused), fit.join(", "));
+        return Err(Error::knob(
+            format!("{why}; heads that fit: {fit}"),
+            format!("너비 {width}은(는) 헤드 {refused}개로 나누어떨어지지 않습니다. 가능한 헤드 수: {fit}"),
+        ));
     }
     let layers = heads.iter().map(|&heads| Ok(layer(width, heads, seed)?)).collect::<Result<Vec<_>>>()?;
     let x = input(tokens, width, seed)?;
@@ -56,17 +68,16 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
 
     // Four projections, q·k and p·v.
     let operations = (8 * tokens * width * width + 4 * tokens * tokens * width) as u128;
-    let tr = |english, korean| language.of(english, korean);
-    let counted = format!("{} {}", grouped(tokens as u128), tr("tokens", "토큰"));
+    let counted = grouped(tokens as u128);
     let mut table = Table::new([
-        tr("heads", "헤드 수"),
-        "d_k",
-        tr("parameters", "매개변수"),
-        tr("matrix FLOP", "행렬 FLOP"),
-        tr("measured µs", "측정 시간 µs"),
-        tr("times one head", "헤드 하나 대비"),
+        text("heads", "헤드 수"),
+        "d_k".into(),
+        text("parameters", "매개변수"),
+        text("matrix FLOP", "행렬 FLOP"),
+        text("measured µs", "측정 시간 µs"),
+        text("times one head", "헤드 하나 대비"),
     ])
-    .title(format!("d_model = {width}, {counted}"));
+    .title(text(format!("d_model = {width}, {counted} tokens"), format!("d_model = {width}, 토큰 {counted}개")));
     let mut figures = Vec::new();
     for (layer, time) in layers.iter().zip(&times) {
         let ratio = time / times[0];
@@ -85,18 +96,22 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         figures.push((layer, *time, weights));
     }
     let odd = (2..).find(|heads| !width.is_multiple_of(*heads)).unwrap_or(3);
-    let question = (format!("{odd} heads of {width} dimensions?"), format!("너비 {width}에 헤드 {odd}개?"));
-    let mut refused = Table::new([language.of(&question.0, &question.1)]);
+    let mut refused =
+        Table::new([text(format!("{odd} heads of {width} dimensions?"), format!("너비 {width}에 헤드 {odd}개?"))]);
     refused.row([refusal(width, odd)]);
 
     let drawn = figures.iter().rev().find(|(layer, ..)| layer.heads() <= READABLE);
     let (layer, _, drawn) = drawn.unwrap_or(&figures[0]);
     let count = layer.heads();
-    let title = (format!("{count} heads, each with weights of its own"), format!("헤드 {count}개, 저마다의 가중치"));
-    let scene = Grid::heads(drawn.clone())?
-        .title(language.of(&title.0, &title.1))
-        .note(tr("the first tokens, by a layer that has learned nothing yet", "앞쪽 토큰들, 아직 학습하지 않은 층"))
-        .language(language.into());
+    let title =
+        text(format!("{count} heads, each with weights of its own"), format!("헤드 {count}개, 저마다의 가중치"));
+    let draw = |language: Language| {
+        let note = ("the first tokens, by a layer that has learned nothing yet", "앞쪽 토큰들, 아직 학습하지 않은 층");
+        Ok(Grid::heads(drawn.clone())?
+            .title(title.get(language))
+            .note(language.choose(note.0, note.1))
+            .language(language))
+    };
     let figures = figures.iter().map(|(layer, time, weights)| {
         json!({
             "heads": layer.heads(), "d_k": layer.head_dim(), "parameters": layer.parameter_count(),
@@ -108,7 +123,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         "seed": seed, "d_model": width, "tokens": tokens, "heads": figures.collect::<Vec<_>>(),
         "refused": { "heads": odd, "message": refusal(width, odd) },
     });
-    Ok(Report { tables: vec![table, refused], scenes: vec![scene.into()], figures, ..Report::default() })
+    Report::new(figures).table(table).table(refused).scene(draw)
 }
 
 /// The layer without biases. The projections are the same for any number of heads, only cut otherwise.

@@ -1,35 +1,40 @@
 //! The ways out of n²: sparse, linear and Fourier attention beside the exact one, by time, memory and error.
 
-use anyhow::{Result, bail};
 use foveal::{AdditiveAttention, Attention, BigBird, FeatureMap, LinearAttention, Mask, Pattern, Threads, fourier_mix};
 use foveal_models::layer::Random;
 use foveal_view::{Chart, Steps};
 use ndarray::{Array2, Array4, Axis};
 use serde_json::json;
 
-use super::knobs::{self, Knob};
-use super::number::{length, megabytes};
-use super::{Experiment, alone, clock};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::number::{length, megabytes};
+use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Text, Watch, text};
+use crate::{clock, memory};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "family",
-    title: ["The family of attention", "어텐션의 여러 종류"],
-    description: [
-        "Exact attention compares every token with every other. Longformer and BigBird leave most pairs out, \
+    title: Bilingual { en: "The family of attention", ko: "어텐션의 여러 종류" },
+    summary: Bilingual {
+        en: "Exact attention compares every token with every other. Longformer and BigBird leave most pairs out, \
          linear attention and Performer replace the softmax by features that can be summed up once, and FNet mixes by a Fourier \
          transform: their time grows about as n, not as n². What they give up is in the last table: \
          how far their outputs are from exact attention.",
-        "정확한 어텐션은 모든 토큰을 서로 비교합니다. Longformer와 BigBird는 대부분의 쌍을 건너뛰고, \
+        ko: "정확한 어텐션은 모든 토큰을 서로 비교합니다. Longformer와 BigBird는 대부분의 쌍을 건너뛰고, \
          선형 어텐션과 Performer는 소프트맥스를 한 번만 더하면 되는 특징으로 바꾸며, FNet은 푸리에 변환으로 토큰을 섞습니다. \
          그래서 시간이 n²이 아니라 거의 n에 비례합니다. 그 대가는 마지막 표에 있습니다: 출력이 정확한 어텐션과 얼마나 다른지 보여 줍니다.",
-    ],
-    knobs: &[Knob::Tokens, Knob::Dims, Knob::Seed],
-    run,
+    },
+    knobs: &[TOKENS, DIMS, SEED],
+    work,
 };
+
+const TOKENS: Knob = Knob::several(
+    "tokens",
+    Bilingual { en: "Lengths to try", ko: "시험할 길이" },
+    &[512, 1024, 2048, 4096, 8192],
+    512..=MOST,
+)
+.growth();
+const DIMS: Knob = Knob::one("dims", Bilingual { en: "Dimensions of a head", ko: "헤드의 차원" }, 64, 8..=256);
+const SEED: Knob = Knob::seed();
 
 /// One of the family: its name, and the longest input that it is tried on.
 struct Member {
@@ -134,6 +139,13 @@ fn error(got: &Array4<f32>, exact: &Array4<f32>) -> f64 {
     (1.0 - cosine * cosine).max(0.0).sqrt()
 }
 
+/// What is tried.
+struct Run {
+    lengths: Vec<usize>,
+    dim: usize,
+    seed: u64,
+}
+
 /// What was measured of a member at one length.
 struct Measured {
     tokens: usize,
@@ -142,17 +154,9 @@ struct Measured {
     error: f64,
 }
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[512, 1024, 2048, 4096, 8192], 512..=MOST)?;
-    let dim = knobs::one(Knob::Dims, &lab.dims, 64, 8..=256)?;
-    let seed = lab.seed.unwrap_or(1);
-    if let Some(way) = &lab.alone {
-        let Some(member) = MEMBERS.iter().find(|member| member.name == way) else { bail!("there is no {way}") };
-        return alone::count(|real| Inputs::new(if real { lengths[0] } else { 512 }, dim, seed), member.run);
-    }
-    if lengths.len() < 2 {
-        bail!("--tokens takes two numbers at least here, to see how the time grows: --tokens 1024,2048");
-    }
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let (lengths, dim) = (knobs.get_several(&TOKENS), knobs.get_one(&DIMS));
+    let seed = knobs.get_seed(&SEED);
     let measured = measure(&lengths, dim, seed)?;
     let exponents: Vec<f64> = (measured.iter())
         .map(|rows| {
@@ -160,7 +164,7 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             clock::exponent(&lengths, &times)
         })
         .collect();
-    Ok(report(&lengths, dim, seed, &measured, &exponents, language))
+    report(&Run { lengths, dim, seed }, &measured, &exponents)
 }
 
 /// All members that go up to each length.
@@ -183,24 +187,16 @@ fn measure(lengths: &[usize], dim: usize, seed: u64) -> Result<Vec<Vec<Measured>
             exact = Some(out.clone());
         }
         let error = exact.as_ref().map_or(0.0, |exact| error(&out, exact));
-        let bytes = alone::measured(EXPERIMENT.name, MEMBERS[member].name, tokens, dim, seed);
+        let bytes = memory::peak(|| (MEMBERS[member].run)(inputs))?;
         all[member].push(Measured { tokens, seconds, bytes, error });
     }
     Ok(all)
 }
 
-fn report(
-    lengths: &[usize],
-    dim: usize,
-    seed: u64,
-    measured: &[Vec<Measured>],
-    exponents: &[f64],
-    language: Language,
-) -> Report {
-    let tr = |english, korean| language.of(english, korean);
-    let head =
-        || [tr("tokens", "토큰").to_owned()].into_iter().chain(MEMBERS.iter().map(|member| member.name.to_owned()));
-    let table = |title: &str, cell: &dyn Fn(&Measured) -> String| {
+fn report(run: &Run, measured: &[Vec<Measured>], exponents: &[f64]) -> Result<Report> {
+    let Run { lengths, dim, seed } = run;
+    let head = || [text("tokens", "토큰")].into_iter().chain(MEMBERS.iter().map(|member| member.name.into()));
+    let table = |title: Text, cell: &dyn Fn(&Measured) -> String| {
         let mut table = Table::new(head()).title(title);
         for &tokens in lengths {
             let row = measured.iter().map(|rows| rows.iter().find(|row| row.tokens == tokens));
@@ -209,28 +205,19 @@ fn report(
         }
         table
     };
-    let mut time = table(tr("Milliseconds", "밀리초"), &|row| format!("{:.2}", 1e3 * row.seconds));
-    let growth = exponents.iter().map(|exponent| format!("n^{exponent:.2}"));
-    time.row([tr("growth", "증가").to_owned()].into_iter().chain(growth));
-    let memory = table(tr("Megabytes beyond q, k and v", "q, k, v를 뺀 메모리(MB)"), &|row| {
+    let mut time = table(text("Milliseconds", "밀리초"), &|row| format!("{:.2}", 1e3 * row.seconds));
+    let growth = exponents.iter().map(|exponent| format!("n^{exponent:.2}").into());
+    time.row([text("growth", "증가")].into_iter().chain(growth));
+    let memory = table(text("Megabytes beyond q, k and v", "q, k, v를 뺀 메모리(MB)"), &|row| {
         row.bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64))
     });
     let error = table(
-        tr(
+        text(
             "Distance from exact attention, up to a factor: 0 is the same, 1 has nothing in common",
             "정확한 어텐션과의 거리(크기 차이는 무시): 0이면 같고 1이면 공통점이 없음",
         ),
         &|row| if row.error < 5e-4 { "0".into() } else { format!("{:.3}", row.error) },
     );
-    let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
-    let chart = MEMBERS.iter().zip(measured).zip(exponents).fold(chart, |chart, ((member, rows), exponent)| {
-        let points = rows.iter().map(|row| (row.tokens as f64, 1e3 * row.seconds));
-        chart.series(format!("{}: n^{exponent:.2}", member.name), points.collect::<Vec<_>>())
-    });
-    let scene = chart
-        .title(tr("Time by length", "길이에 따른 시간"))
-        .note(format!("d = {dim}, ±{WINDOW}, {FEATURES} {}", tr("features", "특징")))
-        .language(language.into());
     let figures = MEMBERS.iter().zip(measured).zip(exponents).map(|((member, rows), exponent)| {
         let rows = rows.iter().map(|row| {
             json!({ "tokens": row.tokens, "milliseconds": 1e3 * row.seconds, "bytes": row.bytes, "error": row.error })
@@ -241,5 +228,16 @@ fn report(
         "seed": seed, "dim": dim, "window": WINDOW, "block": BLOCK, "features": FEATURES,
         "members": figures.collect::<Vec<_>>(),
     });
-    Report { tables: vec![time, memory, error], scenes: vec![scene.into()], figures, ..Report::default() }
+    Report::new(figures).table(time).table(memory).table(error).scene(|language| {
+        let tr = |english, korean| language.choose(english, korean);
+        let chart = Chart::new(tr("tokens", "토큰"), tr("milliseconds", "밀리초")).steps(Steps::Log, Steps::Log);
+        let chart = MEMBERS.iter().zip(measured).zip(exponents).fold(chart, |chart, ((member, rows), exponent)| {
+            let points = rows.iter().map(|row| (row.tokens as f64, 1e3 * row.seconds));
+            chart.series(format!("{}: n^{exponent:.2}", member.name), points.collect::<Vec<_>>())
+        });
+        Ok(chart
+            .title(tr("Time by length", "길이에 따른 시간"))
+            .note(format!("d = {dim}, ±{WINDOW}, {FEATURES} {}", tr("features", "특징")))
+            .language(language))
+    })
 }

@@ -1,34 +1,29 @@
 //! Attention on three tokens, small enough to follow with a pencil.
 
-use anyhow::Result;
 use foveal::{Attention, Mask, reference};
 use foveal_view::Heatmap;
 use ndarray::{Array2, Axis, array};
 use serde_json::{Value, json};
 
-use super::Experiment;
-use super::number::short;
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::number::short;
+use crate::{Bilingual, Knobs, Lab, Report, Result, Table, Text, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "by-hand",
-    title: ["Attention by hand, step by step", "손으로 따라 계산하는 어텐션"],
-    description: [
-        "Each query is compared with each key, the scores are divided by √d_k, softmax turns a row of scores into weights \
+    title: Bilingual { en: "Attention by hand, step by step", ko: "손으로 따라 계산하는 어텐션" },
+    summary: Bilingual {
+        en: "Each query is compared with each key, the scores are divided by √d_k, softmax turns a row of scores into weights \
          that sum to 1, and the output is the average of the values with these weights. \
          Follow row q0: scores 2, 0, 1 become 1, 0, 0.5, then weights, then a mixture of the three values.",
-        "각 쿼리를 모든 키와 내적하여 점수를 얻고, 점수를 √d_k로 나눈 다음, 소프트맥스로 합이 1인 가중치를 만듭니다. \
+        ko: "각 쿼리를 모든 키와 내적하여 점수를 얻고, 점수를 √d_k로 나눈 다음, 소프트맥스로 합이 1인 가중치를 만듭니다. \
          출력은 이 가중치로 구한 값(V)들의 가중 평균입니다. \
          q0 행을 따라가 보십시오. 점수 2, 0, 1이 1, 0, 0.5가 되고, 가중치가 되고, 세 값이 섞인 출력이 됩니다.",
-    ],
+    },
     knobs: &[],
-    run,
+    work,
 };
 
-fn run(_: &Lab, language: Language) -> Result<Report> {
+fn work(_: &Knobs, _: Watch) -> Result<Report> {
     let x = array![[1., 0., 1., 0.], [0., 1., 0., 1.], [1., 1., 0., 0.]];
     let values = array![[1., 2., 3., 4.], [5., 6., 7., 8.], [9., 10., 11., 12.]];
     let first = Exercise::new(&Attention::new(), x.clone(), x, values)?;
@@ -43,31 +38,32 @@ fn run(_: &Lab, language: Language) -> Result<Report> {
     let hidden = Attention::new().scale(1.0).mask(Mask::causal());
     let causal = Exercise::new(&hidden, scores, Array2::eye(4), Array2::eye(4))?;
 
-    let tr = |english, korean| language.of(english, korean);
-    let mut tables = first.steps(language);
-    tables.push(second.on_one_line(tr(
+    let mut report = Report::new(json!({
+        "first": first.figures(), "second": second.figures(), "causal": causal.figures(),
+    }));
+    for table in first.steps() {
+        report = report.table(table);
+    }
+    report = report.table(second.on_one_line(text(
         "Second exercise: Q = [[1,1],[0,1]], K = [[1,0],[0,1]], V = [[2,3],[4,5]]",
         "두 번째 문제: Q = [[1,1],[0,1]], K = [[1,0],[0,1]], V = [[2,3],[4,5]]",
     )));
-    tables.push(causal.masked(tr(
+    report = report.table(causal.masked(text(
         "Causal exercise: a query sees no later key, so those scores become −∞ before the softmax",
         "인과 마스크 문제: 쿼리는 뒤에 오는 키를 볼 수 없으므로, 소프트맥스 전에 그 점수가 −∞가 됩니다",
     )));
     let scenes = [
-        (&first, tr("Weights of the first exercise", "첫 번째 문제의 가중치")),
-        (&causal, tr("Weights of the causal exercise", "인과 마스크 문제의 가중치")),
+        (&first, text("Weights of the first exercise", "첫 번째 문제의 가중치")),
+        (&causal, text("Weights of the causal exercise", "인과 마스크 문제의 가중치")),
     ];
-    let scenes = scenes.into_iter().map(|(exercise, title)| {
-        let (rows, columns) = (names("q", exercise.weights.nrows()), names("k", exercise.weights.ncols()));
-        let weights = exercise.weights.mapv(|w| w as f32);
-        Ok(Heatmap::new(weights, rows, columns)?.title(title).language(language.into()).into())
-    });
-    Ok(Report {
-        tables,
-        scenes: scenes.collect::<Result<_>>()?,
-        figures: json!({ "first": first.figures(), "second": second.figures(), "causal": causal.figures() }),
-        ..Report::default()
-    })
+    for (exercise, title) in scenes {
+        report = report.scene(|language| {
+            let (rows, columns) = (names("q", exercise.weights.nrows()), names("k", exercise.weights.ncols()));
+            let weights = exercise.weights.mapv(|w| w as f32);
+            Ok(Heatmap::new(weights, rows, columns)?.title(title.get(language)).language(language))
+        })?;
+    }
+    Ok(report)
 }
 
 /// An exercise, solved in f64, and by the engine in f32 beside it.
@@ -99,22 +95,21 @@ impl Exercise {
     }
 
     /// A table for each step.
-    fn steps(&self, language: Language) -> Vec<Table> {
-        let tr = |english, korean| language.of(english, korean);
+    fn steps(&self) -> Vec<Table> {
         let keys = names("k", self.weights.ncols());
         let [q, _, v] = &self.inputs;
         let columns = names("d", self.output.ncols());
         let mut inputs = Table::new(beside(&[&[""], &refs(&columns), &refs(&columns)]))
-            .title(tr("0. Given: Q = K │ V", "0. 주어진 행렬: Q = K │ V"));
+            .title(text("0. Given: Q = K │ V", "0. 주어진 행렬: Q = K │ V"));
         let mut scores = Table::new(beside(&[&[""], &refs(&keys), &refs(&keys)]))
-            .title(tr("1. Scores Q·Kᵀ │ divided by √d_k = √4 = 2", "1. 점수 Q·Kᵀ │ √d_k = √4 = 2로 나눈 점수"));
-        let softmax = [refs(&keys), vec![tr("sum", "합")]].concat();
-        let mut weights = Table::new(beside(&[&[""], &softmax, &refs(&keys)])).title(tr(
+            .title(text("1. Scores Q·Kᵀ │ divided by √d_k = √4 = 2", "1. 점수 Q·Kᵀ │ √d_k = √4 = 2로 나눈 점수"));
+        let softmax = [refs(&keys), vec!["Σ"]].concat();
+        let mut weights = Table::new(beside(&[&[""], &softmax, &refs(&keys)])).title(text(
             "2. Softmax: e^(score − largest) │ divided by their sum: the weights",
             "2. 소프트맥스: e^(점수 − 최댓값) │ 합으로 나눈 가중치",
         ));
         let mut output =
-            Table::new(beside(&[&[""], &refs(&columns)])).title(tr("3. Output: weights · V", "3. 출력: 가중치 · V"));
+            Table::new(beside(&[&[""], &refs(&columns)])).title(text("3. Output: weights · V", "3. 출력: 가중치 · V"));
         for (i, row) in self.rows.iter().enumerate() {
             let cells = |of: fn(&reference::Cell) -> f64| row.cells.iter().map(of).collect::<Vec<_>>();
             let exp = [cells(|cell| cell.exp), vec![row.sum]].concat();
@@ -131,7 +126,7 @@ impl Exercise {
     }
 
     /// Scores, scaled scores, weights and output beside one another.
-    fn on_one_line(&self, title: &str) -> Table {
+    fn on_one_line(&self, title: Text) -> Table {
         let head = ["", "Q·Kᵀ", "", "÷ √2", "", "softmax", "", "· V"];
         let mut table = Table::new(beside(&[&[""], &head[..2], &head[2..4], &head[4..6], &head[6..]])).title(title);
         for (i, row) in self.rows.iter().enumerate() {
@@ -144,7 +139,7 @@ impl Exercise {
     }
 
     /// Scores with what is hidden, and weights.
-    fn masked(&self, title: &str) -> Table {
+    fn masked(&self, title: Text) -> Table {
         let keys = names("k", self.weights.ncols());
         let mut table = Table::new(beside(&[&[""], &refs(&keys), &refs(&keys)])).title(title);
         for (i, row) in self.rows.iter().enumerate() {

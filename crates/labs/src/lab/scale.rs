@@ -1,58 +1,55 @@
 //! Why scores are divided by √d_k.
 
-use anyhow::Result;
 use foveal::Attention;
 use foveal_models::layer::Random;
 use foveal_view::{Chart, Steps};
 use ndarray::{Array4, ArrayView1, Axis};
 use serde_json::{Value, json};
 
-use super::Experiment;
-use super::knobs::{self, Knob};
-use super::number::{grouped, tiny};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::number::{grouped, tiny};
+use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "scale",
-    title: ["Why scores are divided by √d_k", "점수를 √d_k로 나누는 이유"],
-    description: [
-        "If the entries of q and k have variance 1, then q·k has variance d_k: the wider the heads, the larger the scores. \
+    title: Bilingual { en: "Why scores are divided by √d_k", ko: "점수를 √d_k로 나누는 이유" },
+    summary: Bilingual {
+        en: "If the entries of q and k have variance 1, then q·k has variance d_k: the wider the heads, the larger the scores. \
          Softmax then gives nearly all weight to one key, and its gradient Σ w(1 − w) goes to 0, so nothing can be learned. \
          Dividing by √d_k brings the variance back to 1, whatever d_k is.",
-        "q와 k의 각 성분의 분산이 1이면 내적 q·k의 분산은 d_k가 됩니다. 즉, 헤드의 차원이 클수록 점수도 커집니다. \
+        ko: "q와 k의 각 성분의 분산이 1이면 내적 q·k의 분산은 d_k가 됩니다. 즉, 헤드의 차원이 클수록 점수도 커집니다. \
          그러면 소프트맥스가 거의 모든 가중치를 한 키에 몰아주고, 기울기 Σ w(1 − w)가 0에 가까워져 학습이 멈춥니다. \
          √d_k로 나누면 d_k와 관계없이 분산이 다시 1이 됩니다.",
-    ],
-    knobs: &[Knob::Dims, Knob::Tokens, Knob::Seed],
-    run,
+    },
+    knobs: &[DIMS, TOKENS, SEED],
+    work,
 };
+
+const DIMS: Knob =
+    Knob::several("dims", Bilingual { en: "Dimensions to try", ko: "시험할 차원" }, &[4, 16, 64, 256], 1..=2048);
+const TOKENS: Knob = Knob::one("tokens", Bilingual { en: "Keys of each query", ko: "쿼리마다의 키 수" }, 16, 2..=64);
+const SEED: Knob = Knob::seed();
 
 /// Queries of each dimension, in batches so that few of them are in memory.
 const BATCH: usize = 100;
 const BATCHES: usize = 20;
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let dims = knobs::some(Knob::Dims, &lab.dims, &[4, 16, 64, 256], 1..=2048)?;
-    let keys = knobs::one(Knob::Tokens, &lab.tokens, 16, 2..=64)?;
-    let seed = lab.seed.unwrap_or(1);
-    let tr = |english, korean| language.of(english, korean);
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let (dims, keys) = (knobs.get_several(&DIMS), knobs.get_one(&TOKENS));
+    let seed = knobs.get_seed(&SEED);
     let measured = dims.iter().map(|&dim| Ok((dim, measure(dim, keys, seed)?))).collect::<Result<Vec<_>>>()?;
 
     let head = || {
         Table::new([
-            "d_k",
-            tr("variance", "분산"),
-            tr("largest weight", "최대 가중치"),
-            tr("smallest weight", "최소 가중치"),
-            tr("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
+            "d_k".into(),
+            text("variance", "분산"),
+            text("largest weight", "최대 가중치"),
+            text("smallest weight", "최소 가중치"),
+            text("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
         ])
     };
     let mut tables = [
-        head().title(tr("Scores q·k as they are", "점수 q·k 그대로")),
-        head().title(tr("Scores q·k ÷ √d_k", "점수 q·k ÷ √d_k")),
+        head().title(text("Scores q·k as they are", "점수 q·k 그대로")),
+        head().title(text("Scores q·k ÷ √d_k", "점수 q·k ÷ √d_k")),
     ];
     for (dim, ways) in &measured {
         for (table, way) in tables.iter_mut().zip(ways) {
@@ -69,25 +66,25 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
         measured.iter().map(move |(dim, ways)| (*dim as f64, of(&ways[way]))).collect::<Vec<_>>()
     };
     let queries = grouped((BATCH * BATCHES) as u128);
-    let note = (format!("{queries} queries, {keys} keys each"), format!("쿼리 {queries}개, 쿼리마다 키 {keys}개"));
-    let scene = Chart::new("d_k", tr("mean over queries", "쿼리들의 평균"))
-        .series(tr("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
-        .series(tr("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
-        .series(tr("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
-        .series(tr("gradient, ÷ √d_k", "기울기, ÷ √d_k"), curve(1, |way| way.gradient))
-        .steps(Steps::Log, Steps::Linear)
-        .from_zero()
-        .title(tr("Softmax with and without √d_k", "√d_k가 있을 때와 없을 때의 소프트맥스"))
-        .note(language.of(&note.0, &note.1))
-        .language(language.into());
+    let note = text(format!("{queries} queries, {keys} keys each"), format!("쿼리 {queries}개, 쿼리마다 키 {keys}개"));
     let figures = measured
         .iter()
         .map(|(dim, [raw, scaled])| json!({ "d_k": dim, "raw": raw.figures(), "scaled": scaled.figures() }));
-    Ok(Report {
-        tables: tables.into(),
-        scenes: vec![scene.into()],
-        figures: json!({ "seed": seed, "queries": BATCH * BATCHES, "keys": keys, "dims": figures.collect::<Vec<_>>() }),
-        ..Report::default()
+    let [raw, scaled] = tables;
+    let figures =
+        json!({ "seed": seed, "queries": BATCH * BATCHES, "keys": keys, "dims": figures.collect::<Vec<_>>() });
+    Report::new(figures).table(raw).table(scaled).scene(|language| {
+        let tr = |english, korean| language.choose(english, korean);
+        Ok(Chart::new("d_k", tr("mean over queries", "쿼리들의 평균"))
+            .series(tr("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
+            .series(tr("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
+            .series(tr("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
+            .series(tr("gradient, ÷ √d_k", "기울기, ÷ √d_k"), curve(1, |way| way.gradient))
+            .steps(Steps::Log, Steps::Linear)
+            .from_zero()
+            .title(tr("Softmax with and without √d_k", "√d_k가 있을 때와 없을 때의 소프트맥스"))
+            .note(note.get(language))
+            .language(language))
     })
 }
 

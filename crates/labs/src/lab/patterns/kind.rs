@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use serde_json::{Value, json};
 
-use crate::language::Language;
+use crate::Bilingual;
 
 /// A share must exceed that of equal weights by this much to name a head.
 const CLEAR: f32 = 0.1;
@@ -48,27 +48,40 @@ impl HeadKind {
         }
     }
 
-    pub fn name(self, language: Language) -> &'static str {
+    pub fn name(self) -> Bilingual<&'static str> {
         match self {
-            HeadKind::First => language.of("first", "첫 토큰"),
-            HeadKind::Own => language.of("own", "자기 자신"),
-            HeadKind::Local => language.of("local", "가까운 토큰"),
-            HeadKind::Word => language.of("word", "같은 단어"),
-            HeadKind::Same => language.of("same", "같은 토큰"),
-            HeadKind::Punctuation => language.of("punctuation", "문장 부호"),
-            HeadKind::Spread => language.of("spread", "고르게"),
+            HeadKind::First => Bilingual { en: "first", ko: "첫 토큰" },
+            HeadKind::Own => Bilingual { en: "own", ko: "자기 자신" },
+            HeadKind::Local => Bilingual { en: "local", ko: "가까운 토큰" },
+            HeadKind::Word => Bilingual { en: "word", ko: "같은 단어" },
+            HeadKind::Same => Bilingual { en: "same", ko: "같은 토큰" },
+            HeadKind::Punctuation => Bilingual { en: "punctuation", ko: "문장 부호" },
+            HeadKind::Spread => Bilingual { en: "spread", ko: "고르게" },
         }
     }
 
-    pub fn description(self, language: Language) -> &'static str {
+    pub fn description(self) -> Bilingual<&'static str> {
         match self {
-            HeadKind::First => language.of("the first token (positional)", "첫 토큰 (위치)"),
-            HeadKind::Own => language.of("itself, the last it sees (positional)", "보이는 마지막 토큰인 자신 (위치)"),
-            HeadKind::Local => language.of("the three tokens before (local)", "바로 앞 토큰 셋 (지역)"),
-            HeadKind::Word => language.of("earlier pieces of its word (syntactic)", "같은 단어의 앞 조각 (구문)"),
-            HeadKind::Same => language.of("earlier equal tokens (content)", "앞에 나온 같은 토큰 (내용)"),
-            HeadKind::Punctuation => language.of("marks before it (syntactic)", "앞에 나온 문장 부호 (구문)"),
-            HeadKind::Spread => language.of("nothing of these in particular", "어느 것에도 치우치지 않음"),
+            HeadKind::First => Bilingual { en: "the first token (positional)", ko: "첫 토큰 (위치)" },
+            HeadKind::Own => Bilingual {
+                en: "itself, the last it sees (positional)",
+                ko: "보이는 마지막 토큰인 자신 (위치)",
+            },
+            HeadKind::Local => {
+                Bilingual { en: "the three tokens before (local)", ko: "바로 앞 토큰 셋 (지역)" }
+            }
+            HeadKind::Word => {
+                Bilingual { en: "earlier pieces of its word (syntactic)", ko: "같은 단어의 앞 조각 (구문)" }
+            }
+            HeadKind::Same => {
+                Bilingual { en: "earlier equal tokens (content)", ko: "앞에 나온 같은 토큰 (내용)" }
+            }
+            HeadKind::Punctuation => {
+                Bilingual { en: "marks before it (syntactic)", ko: "앞에 나온 문장 부호 (구문)" }
+            }
+            HeadKind::Spread => {
+                Bilingual { en: "nothing of these in particular", ko: "어느 것에도 치우치지 않음" }
+            }
         }
     }
 }
@@ -137,7 +150,7 @@ impl Shares {
     pub fn figures(&self) -> Value {
         let figures = HeadKind::PLACES.into_iter().map(|kind| {
             let (share, equal) = self.get(kind);
-            (kind.name(Language::En).to_owned(), json!({ "share": share, "equal": equal }))
+            (kind.name().en.to_owned(), json!({ "share": share, "equal": equal }))
         });
         figures.collect::<serde_json::Map<_, _>>().into()
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use crate::Result;
 
 /// Rounds of the works; the fastest of each counts, since whatever else the machine does only adds.
 const ROUNDS: usize = 9;

@@ -1,51 +1,51 @@
 //! Known models in numbers.
 
-use anyhow::Result;
 use foveal_models::model::{BertConfig, Gpt2Config, LlamaConfig, TransformerConfig, VitConfig};
 use foveal_view::{Chart, Steps};
 use serde_json::json;
 
-use super::Experiment;
-use super::knobs::{self, Knob};
-use super::number::{counted, grouped, length};
-use crate::arguments::Lab;
-use crate::language::Language;
-use crate::report::Report;
-use crate::table::Table;
+use crate::number::{counted, grouped, length};
+use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Text, Watch, text};
 
-pub const EXPERIMENT: Experiment = Experiment {
+pub const LAB: Lab = Lab {
     name: "configurations",
-    title: ["Known models in numbers", "숫자로 보는 유명한 모델들"],
-    description: [
-        "Nearly all parameters are in matrices of width × width, so doubling the width makes a model four times as large, \
+    title: Bilingual { en: "Known models in numbers", ko: "숫자로 보는 유명한 모델들" },
+    summary: Bilingual {
+        en: "Nearly all parameters are in matrices of width × width, so doubling the width makes a model four times as large, \
          and a token costs about two operations for each parameter. The scores of attention come on top: \
          they need no parameters, but their memory grows with the square of the context.",
-        "매개변수는 거의 모두 너비 × 너비 행렬에 있으므로 너비가 2배가 되면 모델은 약 4배 커지고, 토큰 하나에는 매개변수 하나당 약 2번의 연산이 듭니다. \
+        ko: "매개변수는 거의 모두 너비 × 너비 행렬에 있으므로 너비가 2배가 되면 모델은 약 4배 커지고, 토큰 하나에는 매개변수 하나당 약 2번의 연산이 듭니다. \
          여기에 어텐션 점수가 더해집니다. 점수에는 매개변수가 필요 없지만, 그 메모리는 문맥 길이의 제곱으로 늘어납니다.",
-    ],
-    knobs: &[Knob::Tokens],
-    run,
+    },
+    knobs: &[TOKENS],
+    work,
 };
+
+const TOKENS: Knob = Knob::several(
+    "tokens",
+    Bilingual { en: "Lengths to count for", ko: "계산할 길이" },
+    &[1024, 4096, 16_384],
+    1..=1 << 24,
+);
 
 /// The models whose memory is drawn.
 const DRAWN: [&str; 4] = ["GPT-3", "Llama 7B", "BERT large", "GPT-2"];
 
-fn run(lab: &Lab, language: Language) -> Result<Report> {
-    let lengths = knobs::some(Knob::Tokens, &lab.tokens, &[1024, 4096, 16_384], 1..=1 << 24)?;
-    let tr = |english, korean| language.of(english, korean);
+fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
+    let lengths = knobs.get_several(&TOKENS);
     let models = models();
     let mut sizes = Table::new([
-        tr("model", "모델"),
-        tr("layers", "층"),
-        tr("width", "너비"),
-        tr("heads", "헤드"),
-        tr("head dim", "헤드 차원"),
-        tr("context", "문맥"),
-        tr("parameters", "매개변수"),
-        "",
-        tr("GFLOP/token", "GFLOP/토큰"),
+        text("model", "모델"),
+        text("layers", "층"),
+        text("width", "너비"),
+        text("heads", "헤드"),
+        text("head dim", "헤드 차원"),
+        text("context", "문맥"),
+        text("parameters", "매개변수"),
+        "".into(),
+        text("GFLOP/token", "GFLOP/토큰"),
     ])
-    .title(tr(
+    .title(text(
         "Sizes (9/3: 9 heads share 3 key heads), and operations of a token at full context",
         "크기(9/3: 헤드 9개가 키 헤드 3개를 공유), 그리고 문맥이 가득 찼을 때 토큰 하나의 연산 수",
     ));
@@ -66,13 +66,14 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             format!("{:.2}", model.operations(model.context) / 1e9),
         ]);
     }
-    let head = |title: &str| {
-        let lengths = lengths.iter().map(|tokens| format!("{} {}", length(*tokens), tr("tokens", "토큰")));
-        Table::new([tr("model", "모델").to_owned()].into_iter().chain(lengths)).title(title)
+    let head = |title: Text| {
+        let lengths =
+            lengths.iter().map(|tokens| text("tokens", "토큰").map(|name| format!("{} {name}", length(*tokens))));
+        Table::new([text("model", "모델")].into_iter().chain(lengths)).title(title)
     };
     let mut scores =
-        head(tr("Memory of the scores of one layer, all heads, f32", "한 층, 모든 헤드의 점수 메모리, f32"));
-    let mut caches = head(tr(
+        head(text("Memory of the scores of one layer, all heads, f32", "한 층, 모든 헤드의 점수 메모리, f32"));
+    let mut caches = head(text(
         "Memory of keys and values of all layers while writing (KV cache), f32",
         "글을 쓰는 동안 모든 층의 키와 값(KV 캐시) 메모리, f32",
     ));
@@ -86,16 +87,6 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             caches.row(row(Model::cache_bytes));
         }
     }
-    let chart = Chart::new(tr("tokens", "토큰"), "GB").steps(Steps::Log, Steps::Log);
-    let drawn = DRAWN.iter().filter_map(|name| models.iter().find(|model| model.name == *name));
-    let scene = drawn
-        .fold(chart, |chart, model| {
-            let points = lengths.iter().map(|tokens| (*tokens as f64, model.score_bytes(*tokens) / GB));
-            chart.series(format!("{}, {} {}", model.name, model.heads, tr("heads", "헤드")), points.collect::<Vec<_>>())
-        })
-        .title(tr("Memory of the scores of one layer", "한 층의 점수 메모리"))
-        .note("f32")
-        .language(language.into());
     let figures = models.iter().map(|model| {
         let by_length = lengths.iter().map(|&tokens| {
             json!({
@@ -110,11 +101,16 @@ fn run(lab: &Lab, language: Language) -> Result<Report> {
             "lengths": by_length.collect::<Vec<_>>(),
         })
     });
-    Ok(Report {
-        tables: vec![sizes, scores, caches],
-        scenes: vec![scene.into()],
-        figures: json!({ "models": figures.collect::<Vec<_>>() }),
-        ..Report::default()
+    let report = Report::new(json!({ "models": figures.collect::<Vec<_>>() }));
+    report.table(sizes).table(scores).table(caches).scene(|language| {
+        let tr = |english, korean| language.choose(english, korean);
+        let chart = Chart::new(tr("tokens", "토큰"), "GB").steps(Steps::Log, Steps::Log);
+        let drawn = DRAWN.iter().filter_map(|name| models.iter().find(|model| model.name == *name));
+        let chart = drawn.fold(chart, |chart, model| {
+            let points = lengths.iter().map(|tokens| (*tokens as f64, model.score_bytes(*tokens) / GB));
+            chart.series(format!("{}, {} {}", model.name, model.heads, tr("heads", "헤드")), points.collect::<Vec<_>>())
+        });
+        Ok(chart.title(tr("Memory of the scores of one layer", "한 층의 점수 메모리")).note("f32").language(language))
     })
 }
 
