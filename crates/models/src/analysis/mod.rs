@@ -15,7 +15,7 @@ pub mod words;
 pub use self::ablation::ablate;
 pub use self::importance::importance;
 pub use self::report::{Repeated, report};
-pub use self::rollout::rollout;
+pub use self::rollout::{Rollouts, rollout, rollouts};
 pub use self::scores::{HeadScores, Sink, head_scores};
 pub use self::top::{Link, top};
 
