@@ -87,7 +87,7 @@ impl OpenModel {
             }
             _ => (Some(Tokenizer::of(checkpoint)?), None),
         };
-        let stop = tokenizer.as_ref().map_or_else(Vec::new, |tokenizer| stop_tokens(checkpoint, tokenizer));
+        let stop = tokenizer.as_ref().map_or(Ok(Vec::new()), |tokenizer| stop_tokens(checkpoint, tokenizer))?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(OpenModel {
             name,
