@@ -1,13 +1,16 @@
 //! What can be said on the command line.
 
+mod model;
 mod train;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
+pub use self::model::ShowModel;
 pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
 use crate::language::Language;
 
@@ -65,6 +68,8 @@ pub enum Command {
     Map(Map),
     /// Write on from a text
     Generate(Generate),
+    /// What a model is: architecture, sizes, type, tokenizer, context
+    Model(ShowModel),
     /// Translate English to Korean, and see what each word was made from
     Translate(Translate),
     /// Train a model: on a text, on pairs of sentences, or on digits
@@ -177,6 +182,8 @@ Examples:
   foveal see \"나는 학교에 갑니다\" --tokens words --view lines
   echo \"to be or not to be\" | foveal see --layer 2 --head all
   foveal see \"The cat sat\" -o attention.html      # all layers and heads, to explore
+  foveal see --model bert-base-uncased \"The cat [MASK] on the mat.\"
+  foveal see --model SmolLM2.gguf --chat \"What is attention?\"
   foveal see --image digit.png")]
 pub struct See {
     #[command(flatten)]
@@ -207,6 +214,12 @@ pub struct See {
     /// Which attention of an encoder-decoder [default: cross]
     #[arg(long, value_enum)]
     pub kind: Option<KindChoice>,
+    /// At most this many tokens from the beginning [default: all]
+    #[arg(long, value_name = "N")]
+    pub most: Option<NonZeroUsize>,
+    /// The text is what a user says: put it into the model's own chat template
+    #[arg(long)]
+    pub chat: bool,
 }
 
 #[derive(Args, Debug)]
@@ -307,6 +320,7 @@ fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
 Examples:
   foveal generate \"ROMEO:\"
   foveal generate --model SmolLM2.gguf \"The capital of France is\" --most 20
+  foveal generate --model SmolLM2.gguf --chat \"What is the capital of France?\"
   foveal generate \"To be\" --temperature 0.8 --top-k 40 --seed 7")]
 pub struct Generate {
     #[command(flatten)]
@@ -328,6 +342,9 @@ pub struct Generate {
     /// What chance follows from
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
+    /// The text is what a user says: put it into the model's own chat template, and write the answer
+    #[arg(long)]
+    pub chat: bool,
     /// Past the model's context, forget the older half instead of stopping with an error
     #[arg(long)]
     pub slide: bool,

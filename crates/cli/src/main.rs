@@ -45,6 +45,7 @@ fn run() -> ExitCode {
         Command::Heads(heads) => heads::run(&heads, output),
         Command::Map(map) => map::run(&map, output),
         Command::Generate(generate) => generate::run(&generate, output),
+        Command::Model(model) => model::run(&model, output),
         Command::Translate(translate) => translate::run(&translate, output),
         Command::Train(train) => train::run(&train, output),
         Command::Lab(lab) => lab::run(&lab, output),

@@ -24,12 +24,13 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     let open = model::open(&map.model, "shakespeare")?;
     let model = open.model.as_language_model()?;
     let shape = model.shape();
-    let encoding = open.tokenizer()?.encode(&text)?;
-    let most = map.most.unwrap_or(shape.context).min(shape.context);
-    let tokens = &encoding.ids()[..encoding.len().min(most)];
+    let all = open.tokenizer()?.encode(&text)?;
+    let (count, most) = (all.len(), map.most.unwrap_or(shape.context).min(shape.context));
+    let encoding = all.truncated(most);
+    let tokens = encoding.ids();
     let tr = |english, korean| output.language.of(english, korean);
-    if tokens.len() < encoding.len() {
-        eprintln!("foveal: {} of {} tokens: the model sees {} at a time", tokens.len(), encoding.len(), shape.context);
+    if tokens.len() < count {
+        eprintln!("foveal: {} of {count} tokens: the model sees {} at a time", tokens.len(), shape.context);
     }
     let layer = map.layer.unwrap_or(shape.layers / 2);
     if layer >= shape.layers || map.head >= shape.heads {

@@ -65,9 +65,22 @@ impl Output {
         Ok(())
     }
 
-    /// Whether the file is to be a page.
-    pub fn wants_page(&self) -> bool {
-        self.file.as_ref().is_some_and(|path| matches!(Format::of(path), Ok(Format::Html)))
+    /// The format of the file.
+    pub fn format(&self) -> Option<Format> {
+        self.file.as_ref().and_then(|path| Format::of(path).ok())
+    }
+
+    /// Whether the figures are asked for, on standard output or in the file.
+    pub fn wants_figures(&self) -> bool {
+        self.json || self.format() == Some(Format::Json)
+    }
+
+    /// Whether a picture is asked for, in the terminal or in the file; numbers in CSV are those of the picture.
+    pub fn wants_scene(&self) -> bool {
+        match self.format() {
+            Some(format) => !matches!(format, Format::Html | Format::Json),
+            None => !self.json,
+        }
     }
 
     /// Shows a report: figures alone where they were asked for; else text, and the picture in the terminal or in the file.

@@ -6,7 +6,7 @@ use foveal_models::generate::beam::Search;
 use foveal_models::model::Transformer;
 use foveal_models::trace::Kind;
 use foveal_models::translation::attention;
-use foveal_models::{Observation, OpenModel};
+use foveal_models::{Observation, OpenModel, ReadOptions};
 use foveal_view::{Heatmap, Scene};
 use serde_json::{Value, json};
 
@@ -46,8 +46,9 @@ struct Translated {
 }
 
 fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &Output) -> Result<Translated> {
-    let limits = Search { beams: translate.beams.max(1), ..Search::default() };
-    let seen = Observation::translating(open, sentence, Kind::Cross, limits)?;
+    let search = Search { beams: translate.beams.max(1), ..Search::default() };
+    let options = ReadOptions { kind: Some(Kind::Cross), search, ..ReadOptions::default() };
+    let seen = Observation::of(open, sentence, &options)?;
     let written = seen.written.as_ref().expect("a translation writes");
     let (layer, head) = place(translate, open.translator()?)?;
     let weights = attention::weights(&seen.trace, layer, head)?;

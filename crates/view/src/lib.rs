@@ -32,6 +32,7 @@ pub use error::Error;
 pub use language::Language;
 pub use look::{Look, Theme};
 pub use page::{Group, Kind, Page, Tokens};
+pub use pool::pool;
 pub use save::{Format, write};
 pub use scale::Steps;
 pub use scene::{Bars, Chart, Compare, Grid, Heatmap, Lines, Map, Numbers, Panels, Patches, Range, Scene, Series};

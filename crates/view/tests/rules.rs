@@ -236,3 +236,21 @@ fn a_page_holds_everything_and_lets_no_label_out() {
         );
     }
 }
+
+/// A picture of heads is the same from whole matrices and from pixels of them.
+#[test]
+fn a_grid_of_pooled_panels_is_the_same_picture() {
+    for (heads, rows, cols) in [(2, 300, 300), (9, 500, 200), (12, 7, 450), (12, 20, 20)] {
+        let whole: Vec<Array2<f32>> = (0..heads).map(|seed| matrix(rows, cols, 2 + seed)).collect();
+        let pooled = |columns: usize| -> Vec<Array2<f32>> {
+            let (height, width) = Grid::pixels(columns, (rows, cols));
+            assert!(height <= rows && width <= cols);
+            whole.iter().map(|values| foveal_view::pool(values.view(), height, width)).collect()
+        };
+        let svg = |grid: Grid| Scene::from(grid).svg(&Look::new()).unwrap();
+        let small = Grid::heads(pooled(Grid::columns(heads))).unwrap().pooled_from((rows, cols));
+        assert_eq!(svg(small), svg(Grid::heads(whole.clone()).unwrap()), "{heads} heads of {rows} × {cols}");
+        let small = Grid::layers(vec![pooled(heads)]).unwrap().pooled_from((rows, cols));
+        assert_eq!(svg(small), svg(Grid::layers(vec![whole.clone()]).unwrap()), "{heads} heads of {rows} × {cols}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The page with all layers and heads.
 
 use anyhow::Result;
-use foveal_models::analysis::{norms, rollout};
+use foveal_models::analysis::{norms, rollouts};
 use foveal_models::trace::Kind;
 use foveal_models::{Observation, TokenAxis};
 use foveal_view::{Group, Page, Tokens};
@@ -29,7 +29,7 @@ pub fn of(seen: &Observation, note: &str, output: &Output) -> Result<Page> {
             .norms(heads(&|head| norms::of_head(trace, 0, head))?)?;
     }
     if !seen.is_cross() && seen.queries.len() <= ROLLOUT {
-        let layers = seen.layers().into_iter().map(|layer| rollout(&seen.trace, seen.kind, 0, layer));
+        let layers = rollouts(&seen.trace, seen.kind, 0)?;
         group = group.rollout(layers.collect::<foveal_models::Result<_>>()?)?;
     }
     Ok(Page::new(vec![group]).title(title(&seen.text)).note(note).language(output.language.into()))

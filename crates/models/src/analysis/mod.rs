@@ -18,7 +18,7 @@ pub use self::ablation::ablate;
 pub use self::classes::{ClassCounts, ClassShare, HeadClass, HeadClasses};
 pub use self::importance::importance;
 pub use self::report::{Repeated, report};
-pub use self::rollout::rollout;
+pub use self::rollout::{Rollouts, rollout, rollouts};
 pub use self::scores::{HeadScores, Sink, head_scores};
 pub use self::survey::{HeadSurvey, SurveyedHead, survey};
 pub use self::top::{Link, top};

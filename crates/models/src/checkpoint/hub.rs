@@ -17,7 +17,7 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// What is fetched beside the weights where a model has it.
-const EXTRAS: [&str; 9] = [
+const EXTRAS: [&str; 10] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -27,6 +27,7 @@ const EXTRAS: [&str; 9] = [
     "vocab.json",
     "merges.txt",
     "vocab.txt",
+    "chat_template.jinja",
 ];
 
 /// Where models are looked for.
