@@ -44,7 +44,10 @@ fn masked_words_are_listed() {
                 let (p, likely) = (expected["p"][n].as_f64().unwrap(), expected["ids"][n].as_u64().unwrap() as u32);
                 let name = open.tokenizer().unwrap().token(likely).unwrap();
                 let label = got["predictions"][n]["token"].as_str().unwrap();
-                assert!(name.trim_start_matches('#') == label.trim_start_matches([' ', '#']), "{label} instead of {name}");
+                assert!(
+                    name.trim_start_matches('#') == label.trim_start_matches([' ', '#']),
+                    "{label} instead of {name}"
+                );
                 assert!((got["predictions"][n]["p"].as_f64().unwrap() - p).abs() < 1e-5);
                 let row = |line: &str| line.starts_with(&format!("{label:?}")) && line.ends_with(&format!("{p:.3}"));
                 assert!(shown.lines().any(row), "{label} {p:.3}: {shown}");
