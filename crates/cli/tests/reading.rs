@@ -44,7 +44,10 @@ fn masked_words_are_listed() {
                 let (p, likely) = (expected["p"][n].as_f64().unwrap(), expected["ids"][n].as_u64().unwrap() as u32);
                 let name = open.tokenizer().unwrap().token(likely).unwrap();
                 let label = got["predictions"][n]["token"].as_str().unwrap();
-                assert!(name.trim_start_matches('#') == label, "{label} instead of {name}");
+                assert!(
+                    name.trim_start_matches('#') == label.trim_start_matches([' ', '#']),
+                    "{label} instead of {name}"
+                );
                 assert!((got["predictions"][n]["p"].as_f64().unwrap() - p).abs() < 1e-5);
                 let row = |line: &str| line.starts_with(&format!("{label:?}")) && line.ends_with(&format!("{p:.3}"));
                 assert!(shown.lines().any(row), "{label} {p:.3}: {shown}");
@@ -121,7 +124,7 @@ fn rollout_has_a_picture_for_every_layer() {
 fn numbers_of_heads_are_written_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heads.csv");
-    let text = "What light through yonder window breaks? ".repeat(30);
+    let text = "What light through yonder window breaks? ".repeat(14);
     printed(&["see", &text, "--layer", "0", "--head", "all", "-o", path.to_str().unwrap()]);
     let tokens = json(&["see", &text, "--layer", "0", "--head", "0"])["keys"].as_array().unwrap().len();
     let lines = std::fs::read_to_string(&path).unwrap().lines().count();

@@ -11,7 +11,7 @@ use super::simd::Simd;
 use crate::scores::{At, Scores};
 
 /// From this |lse| on.
-pub const LARGE: f64 = 32.0;
+pub const LARGE: f64 = 16.0;
 
 /// Subtracted beside the log-sum-exp, which is that of rounded scores: so no weight comes near 1, where it would be cut off. The
 /// weights are divided by their sum afterwards.
@@ -36,16 +36,19 @@ pub fn finish<S: Simd>(
     keys: &TileKeys,
     PreciseRow { q, at, span, relative, lse }: PreciseRow,
     row: &mut [f32],
-    mut capped: Option<&mut [f32]>,
+    capped: Option<&mut [f32]>,
 ) {
     let mut sums = [0.0; KEYS];
     let (sums, rest) = (&mut sums[..span.len], f64::from(scores.rest()));
     keys.sums(simd, q, span, sums);
-    for (n, sum) in sums.iter_mut().enumerate() {
-        *sum = scores.cap_one(rest * *sum);
-        if let Some(capped) = &mut capped {
-            capped[n] = *sum as f32;
+    sums.iter_mut().for_each(|sum| *sum *= rest);
+    if scores.caps() {
+        row.iter_mut().zip(&*sums).for_each(|(x, sum)| *x = *sum as f32);
+        scores.cap(simd, row);
+        if let Some(capped) = capped {
+            capped[..span.len].copy_from_slice(&row[..span.len]);
         }
+        sums.iter_mut().zip(&*row).for_each(|(sum, x)| *sum = f64::from(*x));
     }
     scores.add_bias_to_sums(simd, at, span.first, relative, sums);
     row.iter_mut().zip(&*sums).for_each(|(x, sum)| *x = (sum - lse - MARGIN) as f32);

@@ -127,7 +127,8 @@ impl Lse {
 
     #[inline(always)]
     fn splat<S: Simd>(self, simd: S) -> [S::V; 4] {
-        [self.high, self.low, self.unit.exponent, self.unit.tail].map(|x| simd.splat(x))
+        let Unit { exponent, tail, .. } = self.unit;
+        [simd.splat(self.high), simd.splat(self.low), simd.splat(exponent), simd.splat(tail)]
     }
 }
 

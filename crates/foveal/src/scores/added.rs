@@ -61,6 +61,12 @@ impl<'a> Scores<'a> {
         }
     }
 
+    /// Whether there is a softcap.
+    #[inline(always)]
+    pub fn caps(&self) -> bool {
+        self.attention.softcap.is_some()
+    }
+
     /// Turns a row of scale·q·k, whole vectors long, into cap·tanh(·/cap).
     #[inline(always)]
     pub fn cap<S: Simd>(&self, simd: S, row: &mut [f32]) {
@@ -69,16 +75,14 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// [`cap`](Scores::cap) of one score, in f64.
-    #[inline(always)]
-    pub fn cap_one(&self, score: f64) -> f64 {
-        self.attention.softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
-    }
-
-    /// Whether gradients of a row with this log-sum-exp are computed from scores in f64. Those of a score function are f32.
+    /// Whether gradients of a row with this log-sum-exp are computed from scores in f64; see [`precise`]. A bias that is learned
+    /// multiplies their errors, with distances or by summing over all rows, and before a softcap q·k may be much larger than the
+    /// score. What a score function makes of them is f32; and of a part of a larger call not all the keys are known.
     #[inline(always)]
     pub fn is_precise(&self, lse: f64) -> bool {
-        lse.is_finite() && lse.abs() >= precise::LARGE && self.attention.function.is_none()
+        let Attention { function, part, .. } = self.attention;
+        let large = self.learns_bias() || self.caps() || lse.abs() >= precise::LARGE;
+        large && lse.is_finite() && function.is_none() && part.is_none()
     }
 
     /// Applies the score function to the scores of query i on the keys from `first` on.
