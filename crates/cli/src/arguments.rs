@@ -83,7 +83,7 @@ pub enum Command {
 }
 
 /// Which model.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ModelChoice {
     /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko, digits
     #[arg(short, long, value_name = "PATH|NAME")]
@@ -91,7 +91,7 @@ pub struct ModelChoice {
 }
 
 /// Where a text comes from.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TextChoice {
     /// The text; - for standard input
     pub text: Option<String>,
@@ -173,7 +173,7 @@ impl From<KindChoice> for Kind {
     }
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Without --layer and --head the head is shown that attends most to other tokens than itself and the first one.
 
@@ -199,9 +199,9 @@ pub struct See {
     /// A head from 0, or all
     #[arg(long, value_parser = which, value_name = "N|all")]
     pub head: Option<Which>,
-    /// Tokens, or whole words
-    #[arg(long, value_enum, default_value_t)]
-    pub tokens: Unit,
+    /// Tokens, or whole words [default: tokens, but the bytes of one character together]
+    #[arg(long, value_enum)]
+    pub tokens: Option<Unit>,
     /// What the cells show
     #[arg(long, value_enum, default_value_t)]
     pub show: Show,
@@ -394,6 +394,9 @@ pub struct Lab {
     /// Numbers of tokens to try
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     pub tokens: Vec<usize>,
+    /// Steps of training
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
     /// What random numbers follow from
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

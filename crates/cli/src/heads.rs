@@ -13,7 +13,7 @@ use crate::language::Language;
 use crate::output::Output;
 use crate::report::Report;
 use crate::table::Table;
-use crate::{model, source};
+use crate::{model, prose, see, source};
 
 pub fn run(heads: &Heads, output: Output) -> Result<()> {
     output.check_file()?;
@@ -58,8 +58,10 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
     let scene = scene.axes(tr("layer", "층"), tr("head", "헤드")).measure(measure).title(&open.name).note(measure);
     let title = format!("{}: {layers} {} × {width} {}", open.name, tr("layers", "층"), tr("heads", "헤드"));
     let figures = sorted.iter().map(|head| figures(head, loss_of(head)));
+    let notes = see::character_note(&open, &text, output.language)?.map(|note| prose::wrap(&note, output.width()));
     output.show(&Report {
         title,
+        notes: notes.unwrap_or_default(),
         tables: vec![table, classes(&found.heads, output.language)],
         scenes: vec![scene.language(output.language.into()).into()],
         figures: json!({ "model": open.name, "tokens": found.tokens, "heads": figures.collect::<Vec<_>>() }),

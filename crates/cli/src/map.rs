@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::arguments::{Map, PoolChoice};
 use crate::output::Output;
 use crate::report::Report;
-use crate::{model, source};
+use crate::{model, prose, see, source};
 
 /// Pixels of a terminal's picture, a side: more than any has rows or columns.
 const TERMINAL: usize = 256;
@@ -71,5 +71,12 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     let note = format!("{} · {} {layer}, {} {}", open.name, tr("layer", "층"), tr("head", "헤드"), map.head);
     let title = format!("{} × {} {}", rows.len(), columns.len(), tr("tokens", "토큰"));
     let scene = Picture::new(picture, rows, columns)?.steps(Steps::Log).title(title).note(note);
-    output.show(&Report { scenes: vec![scene.language(output.language.into()).into()], figures, ..Report::default() })
+    let notes = see::character_note(&open, &text, output.language)?.map(|note| prose::wrap(&note, output.width()));
+    let notes = notes.unwrap_or_default();
+    output.show(&Report {
+        notes,
+        scenes: vec![scene.language(output.language.into()).into()],
+        figures,
+        ..Report::default()
+    })
 }

@@ -96,7 +96,7 @@ impl Output {
         }
         for table in &report.tables {
             text.push('\n');
-            push_table(&mut text, table);
+            push_table(&mut text, table, self.width);
         }
         if self.file.is_none() {
             for scene in &report.scenes {
@@ -119,6 +119,10 @@ impl Output {
     fn save(&self, report: &Report, path: &Path) -> Result<Vec<PathBuf>> {
         let cannot = |path: &Path| format!("cannot write {}", path.display());
         match (Format::of(path)?, &report.page) {
+            (Format::Html, None) if report.document.is_some() => {
+                let document = report.document.as_deref().unwrap_or_default();
+                write(path, document.as_bytes()).with_context(|| cannot(path))?;
+            }
             (Format::Html, Some(page)) => page.save(path).with_context(|| cannot(path))?,
             (Format::Json, _) => {
                 let figures = serde_json::to_string_pretty(&report.figures)? + "\n";
@@ -158,8 +162,8 @@ fn numbered(path: &Path, n: usize) -> PathBuf {
     path.with_file_name(format!("{}-{n}.{}", part(path.file_stem()), part(path.extension())))
 }
 
-fn push_table(text: &mut String, table: &Table) {
-    for line in table.lines() {
+fn push_table(text: &mut String, table: &Table, width: usize) {
+    for line in table.lines(width) {
         text.push_str(&line);
         text.push('\n');
     }

@@ -1,5 +1,6 @@
 //! `foveal see`: text or image → model → trace → picture.
 
+mod characters;
 mod image;
 mod page;
 mod selection;
@@ -9,13 +10,15 @@ use anyhow::{Result, bail};
 use foveal_models::{Observation, OpenModel, ReadOptions, TokenAxis};
 use foveal_view::{Bars, Format, Heatmap, Lines, Scene};
 
+use self::characters::Characters;
+pub use self::characters::note as character_note;
 use self::selection::Selection;
 use self::values::Values;
-use crate::arguments::{KindChoice, See, Show, View};
+use crate::arguments::{KindChoice, See, Show, Unit, View};
 use crate::output::Output;
 use crate::report::Report;
 use crate::table::Table;
-use crate::{model, source};
+use crate::{model, prose, source};
 
 /// Tokens of a matrix at most: more are for `foveal map`, and for grids of heads, which need no labels.
 const MOST: usize = 2048;
@@ -34,13 +37,28 @@ pub fn run(see: &See, output: Output) -> Result<()> {
         chat: see.chat,
         ..ReadOptions::default()
     };
-    let seen = Observation::of(&open, &text, &options)?;
-    output.show(&report(see, &open, &seen, &output)?)
+    let mut seen = Observation::of(&open, &text, &options)?;
+    // What was read is the whole sentence only where nothing was written and nothing put around it.
+    let cut = match seen.written.is_none() && !see.chat {
+        true => Characters::of(&options.encode(&open, &text)?),
+        false => None,
+    };
+    let mut unit = see.tokens.unwrap_or_default();
+    let mut notes = Vec::new();
+    if let Some(characters) = cut {
+        notes = prose::wrap(&characters.note(&open, output.language), output.width());
+        if see.tokens.is_none() && output.format() != Some(Format::Html) {
+            (seen.queries.groups, seen.keys.groups) = (characters.groups.clone(), characters.groups);
+            unit = Unit::Words;
+        }
+    }
+    let values = Values { see, seen: &seen, unit };
+    output.show(&Report { notes, ..report(&values, &open, &output)? })
 }
 
-fn report(see: &See, open: &OpenModel, seen: &Observation, output: &Output) -> Result<Report> {
+fn report(values: &Values, open: &OpenModel, output: &Output) -> Result<Report> {
+    let (see, seen) = (values.see, values.seen);
     let selection = Selection::of(see, seen)?;
-    let values = Values { see, seen };
     let most = seen.queries.len().max(seen.keys.len());
     // Pooled pictures of heads are the one thing that is small however long the text is.
     let pooled = matches!(selection, Selection::All | Selection::Layer(_)) && see.view != Some(View::Lines);
@@ -51,7 +69,7 @@ fn report(see: &See, open: &OpenModel, seen: &Observation, output: &Output) -> R
     let note = note(see, open, seen, selection, output);
     let mut report = Report { tables: tables(seen, output), ..Report::default() };
     if output.wants_scene() {
-        report.scenes.push(scene(&values, selection, output, &note)?);
+        report.scenes.push(scene(values, selection, output, &note)?);
     }
     if output.format() == Some(Format::Html) {
         report.page = Some(page::of(seen, &note, output)?);

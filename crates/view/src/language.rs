@@ -44,6 +44,10 @@ impl Language {
         self.choose("Weight", "가중치")
     }
 
+    pub(crate) fn of_largest(self) -> &'static str {
+        self.choose("Share of each map's largest", "각 지도의 최댓값 대비")
+    }
+
     pub(crate) fn layer(self) -> &'static str {
         self.choose("Layer", "층")
     }

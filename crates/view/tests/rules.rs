@@ -2,7 +2,7 @@
 
 use foveal_view::{
     Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Lines, Look, Map, Page, Panels, Patches,
-    Scene, Steps, Terminal, Theme, Tokens,
+    Range, Scene, Steps, Terminal, Theme, Tokens,
 };
 use ndarray::{Array2, array};
 use unicode_width::UnicodeWidthChar;
@@ -253,4 +253,35 @@ fn a_grid_of_pooled_panels_is_the_same_picture() {
         let small = Grid::layers(vec![pooled(heads)]).unwrap().pooled_from((rows, cols));
         assert_eq!(svg(small), svg(Grid::layers(vec![whole.clone()]).unwrap()), "{heads} heads of {rows} × {cols}");
     }
+}
+
+#[test]
+fn curves_that_lie_on_one_another_are_all_seen() {
+    let points = || (0..20).map(|x| (f64::from(x), 1.0 + f64::from(x)));
+    let chart = Chart::new("x", "y").series("first", points()).series("second", points()).series("third", points());
+    let text = Scene::from(chart).terminal(&Terminal::new(80)).unwrap();
+    let (picture, _) = text.split_once("└").expect("an axis");
+    for mark in ['*', 'o', '+'] {
+        assert!(picture.contains(mark), "{mark} is hidden:\n{text}");
+    }
+}
+
+#[test]
+fn maps_with_colours_of_their_own_tell_their_largest_values() {
+    let map = |most: f32| Array2::from_shape_fn((2, 2), |(i, j)| most * (i + j) as f32 / 2.0);
+    let patches = Patches::grey(&Array2::zeros((4, 4)), map(0.25)).unwrap().and("second", map(0.5)).unwrap();
+    let scene = Scene::from(patches.range(Range::Own));
+    for picture in [scene.svg(&Look::new()).unwrap(), scene.terminal(&Terminal::new(100)).unwrap()] {
+        for part in ["0.25", "0.5", "largest"] {
+            assert!(picture.contains(part), "{part}: {picture}");
+        }
+    }
+}
+
+#[test]
+fn values_below_zero_have_colours_of_their_own() {
+    let heatmap = |value: f32| Scene::from(Heatmap::new(Array2::from_elem((1, 2), value), ["a"], ["b", "c"]).unwrap());
+    let picture = heatmap(-0.5).svg(&Look::new()).unwrap();
+    assert!(picture.contains("−0.5") || picture.contains("-0.5"), "{picture}");
+    assert_ne!(picture, heatmap(0.5).svg(&Look::new()).unwrap());
 }
