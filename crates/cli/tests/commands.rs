@@ -89,10 +89,10 @@ fn other_views_show_their_figures() {
     assert_eq!(see(&["--head", "all"]), grid);
     assert_eq!(see(&["--layer", "all"]), grid);
     let figures = json(&["see", TO_BE, "--head", "all"]);
-    assert_eq!(figures["heads"].as_array().unwrap().len(), 5 * 6);
+    assert_eq!(figures["heads"].as_array().unwrap().len(), 5 * 10);
     let layer = see(&["--layer", "0", "--head", "all"]);
-    assert!(layer.contains("layer 0\n") && layer.contains("Head 5") && !layer.contains("Layer"), "{layer}");
-    assert_eq!(json(&["see", TO_BE, "--layer", "0", "--head", "all"])["heads"].as_array().unwrap().len(), 6);
+    assert!(layer.contains("layer 0\n") && layer.contains("Head 9") && !layer.contains("Layer"), "{layer}");
+    assert_eq!(json(&["see", TO_BE, "--layer", "0", "--head", "all"])["heads"].as_array().unwrap().len(), 10);
 }
 
 #[test]
