@@ -8,6 +8,8 @@ VENV := .venv-bench
 
 # The documents' line of Shakespeare, and a sentence to translate.
 LINE := ROMEO: But soft, what light through yonder window breaks?
+# A head of the model inside that looks at the word before.
+HEAD := --layer 4 --head 4
 SENTENCE := The student reads two books.
 # The oldest compiler that is promised to do.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -24,8 +26,8 @@ help: ## this list
 
 visualize: ## self-attention, all heads and the causal mask, in the terminal and as pictures in out/
 	@mkdir -p out
-	@$(FOVEAL) see "$(LINE)" --tokens words
-	@$(FOVEAL) see "$(LINE)" --tokens words -o out/attention.png
+	@$(FOVEAL) see "$(LINE)" --tokens words $(HEAD)
+	@$(FOVEAL) see "$(LINE)" --tokens words $(HEAD) -o out/attention.png
 	@$(FOVEAL) see "$(LINE)" --head all -o out/heads.png
 	@$(FOVEAL) see "$(LINE)" -o out/attention.html
 	@$(FOVEAL) lab causal -o out/causal.png
@@ -38,7 +40,7 @@ translate: ## translate a sentence, and see what each word was made from
 data: ## fetch the real checkpoints, vocabularies and texts that tests need, once, into the user's cache
 	python3 scripts/fetch_test_data.py
 
-training-data: ## fetch the play and the digits that the models inside are trained on
+training-data: ## fetch the plays and the digits that the models inside are trained on
 	python3 scripts/fetch_test_data.py training
 
 strings: ## fetch English-Korean strings of programs, to train a translator on (apt-get, some minutes)
@@ -46,6 +48,9 @@ strings: ## fetch English-Korean strings of programs, to train a translator on (
 
 models: training-data ## train the models inside the program again, from nothing, into crates/assets/models
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh
+
+model-%: training-data ## train one of them: model-shakespeare, model-induction, model-digits, model-translate-en-ko
+	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
 test: data fmt lint rust-test examples browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """More plays to learn from than tiny Shakespeare has, in its form, without anything of its held-out tenth.
 
-    python3 scripts/prepare_plays.py        (part of: make training-data)
+    python3 scripts/prepare_plays.py        (part of: make model-shakespeare)
 
 Reads what fetch_test_data.py fetched, shakespeare/dataset.txt and plays/*.txt in the cache, and writes
 shakespeare/plays.txt beside the first. What is left out:

@@ -124,7 +124,7 @@ fn smollm2_leaves_weight_at_the_first_token_and_is_not_named_after_it() {
     println!(
         "{leave} of 270 leave over 0.3 at the first token, {first} are named after it, {previous} look at the one before"
     );
-    assert!(leave > 150 && first < 100 && previous >= 3, "{leave} {first} {previous}");
+    assert!(leave > 100 && first < 100 && previous >= 3, "{leave} {first} {previous}");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn minilm_has_heads_that_look_before_after_and_at_separators() {
     let Some(path) = support::data("minilm") else { return };
     let open = OpenModel::open(path.to_str().unwrap()).unwrap();
     let found = survey(&open, HELD_OUT, Repeated::default()).unwrap();
-    assert!(found.kind == Kind::Encoder && found.heads.len() == 72 && found.tokens >= 2000, "{}", found.tokens);
+    assert!(found.kind == Kind::Encoder && found.heads.len() == 72 && found.tokens >= 1500, "{}", found.tokens);
     let classes: Vec<HeadClasses> = found.heads.iter().map(|head| head.classes.clone()).collect();
     for class in HeadClass::ALL {
         println!("{}: {}", class.name(), count(&classes, class));

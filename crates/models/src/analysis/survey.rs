@@ -9,7 +9,7 @@ use crate::model::Sentences;
 use crate::model::transformer::Batch;
 use crate::open::OpenModel;
 use crate::trace::{Capture, Kind, Probe, Trace};
-use crate::{Encoding, Error, Model, Result};
+use crate::{Encoding, Error, Model, Result, Tokenizer};
 
 /// A text to survey heads on where there is no other: some 2,000 tokens of The Tempest, from the part that the model `shakespeare`
 /// has not read.
@@ -45,6 +45,7 @@ pub struct HeadSurvey {
 /// # Errors
 /// If the model reads no text, or the text has fewer than two tokens.
 pub fn survey(open: &OpenModel, text: &str, repeated: Repeated) -> Result<HeadSurvey> {
+    let tokenizer = open.tokenizer()?;
     let context = match &open.model {
         Model::Bert(model) => model.config().context,
         Model::Transformer(model) => model.config().context,
@@ -52,7 +53,7 @@ pub fn survey(open: &OpenModel, text: &str, repeated: Repeated) -> Result<HeadSu
     };
     let mut counts = ClassCounts::default();
     let (mut kind, mut scores) = (Kind::Decoder, Vec::new());
-    for piece in pieces(open, text, context.min(PIECE))? {
+    for piece in pieces(tokenizer, text, context.min(PIECE))? {
         let (own, trace) = read(open, piece.ids())?;
         if scores.is_empty() {
             (kind, scores) = (own, head_scores(&trace, own, 0, piece.ids(), None)?);
@@ -90,8 +91,7 @@ fn read(open: &OpenModel, tokens: &[u32]) -> Result<(Kind, Trace)> {
 }
 
 /// The text in pieces of at most `most` tokens, each with what belongs around a text.
-fn pieces(open: &OpenModel, text: &str, most: usize) -> Result<Vec<Encoding>> {
-    let tokenizer = open.tokenizer()?;
+fn pieces(tokenizer: &Tokenizer, text: &str, most: usize) -> Result<Vec<Encoding>> {
     let whole = tokenizer.encode(text)?;
     if whole.len() < 2 {
         return Err(Error::TooShort { tokens: whole.len(), least: 2 });
