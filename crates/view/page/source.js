@@ -166,7 +166,7 @@
  * @property {number} exp e^(score − max); 0 where hidden.
  * @property {number} sum Σ e^(scoreⱼ − max) over the row.
  * @property {number} weight exp / sum.
- * @property {number} [norm] ‖v · W_o‖ of the key.
+ * @property {number} [norm] The length of v · W_o of the key.
  */
 
 /**
@@ -179,7 +179,7 @@
  */
 
 /**
- * `predict` → head: {base: Prediction[], changed: Prediction[]}. What may come next as it is, and without some heads. Both
+ * `predict` → head: `{base: Prediction[], changed: Prediction[]}`. What may come next as it is, and without some heads. Both
  * lists hold the same tokens: the most probable of either, sorted by `base`.
  * @typedef {object} PredictRequest
  * @property {"predict"} kind

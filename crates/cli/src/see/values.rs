@@ -20,7 +20,7 @@ pub struct Values<'a> {
 impl Values<'_> {
     /// Queries and keys.
     pub fn axes(&self) -> (TokenAxis, TokenAxis) {
-        (self.see.tokens.of(&self.seen.queries), self.see.tokens.of(&self.seen.keys))
+        (self.see.unit().of(&self.seen.queries), self.see.unit().of(&self.seen.keys))
     }
 
     /// The query that is asked for.
@@ -44,7 +44,7 @@ impl Values<'_> {
 
     /// Values between tokens as those between tokens or words.
     fn in_units(&self, values: Array2<f32>) -> Result<Array2<f32>> {
-        Ok(match self.see.tokens {
+        Ok(match self.see.unit() {
             Unit::Tokens => values,
             Unit::Words => words::merge(&values, &self.seen.queries.groups, &self.seen.keys.groups)?,
         })
@@ -81,7 +81,7 @@ impl Values<'_> {
     /// One head as it is drawn where `columns` stand beside each other. Weights come pooled from the trace; nothing else is
     /// ever stored of them.
     fn panel(&self, layer: usize, head: usize, columns: usize, output: &Output) -> Result<Array2<f32>> {
-        if (self.see.show, self.see.tokens) == (Show::Weights, Unit::Tokens) && output.format() != Some(Format::Csv) {
+        if (self.see.show, self.see.unit()) == (Show::Weights, Unit::Tokens) && output.format() != Some(Format::Csv) {
             let (rows, cols) = self.size();
             let pixels = Grid::pixels(columns, (rows, cols));
             return Ok(self.seen.layer(layer)?.map((0, head), 0..rows, 0..cols, pixels, Pool::Max)?);
