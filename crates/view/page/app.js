@@ -4,7 +4,6 @@ import { Axis } from "./axis.js";
 import { drawCell } from "./cell.js";
 import { makeLook } from "./look.js";
 import { drawMap, inSight, plot } from "./map.js";
-import { largest } from "./matrix.js";
 import { say, speak } from "./messages.js";
 import { drawMinimap } from "./minimap.js";
 import { drawOverview } from "./overview.js";
@@ -114,7 +113,8 @@ export class App {
       this.tiles?.close();
       this.tiles = new TileSet(this.source, { at: this.at, measure: state.measure, pool: state.pool }, this.rows, this.cols, () => this.redraw());
       this.tilesKey = key;
-      this.keys.row = this.keys.window = this.keys.neurons = this.keys.cell = "";
+      this.keys.row = this.keys.window = this.keys.neurons = "";
+      this.keys.cell = "none yet";
     }
     this.refreshOther();
     this.refreshSmall();
@@ -239,8 +239,9 @@ export class App {
     if (this.state.at) this.state.at = this.plot.part;
     const keys = inSight(picture, this.plot).map(({ key }) => key);
     // The top of the pyramid stands behind everything.
-    const top = `${tiles.top}/0/0`;
-    tiles.want(keys.includes(top) ? keys : [...keys, top]);
+    tiles.want(keys, `${tiles.top}/0/0`);
+    // Where nothing can be moved, a finger scrolls the page.
+    $("canvas").style.touchAction = this.state.at ? "none" : "pan-y";
     this.paint($("canvas"), size, (painter) => drawMap(painter, picture, this.plot));
     drawMinimap($("minimap"), picture, this.plot);
     let settled = tiles.settled;
@@ -249,6 +250,8 @@ export class App {
       const other = plot(second, { ...size, width: $("canvas-b").clientWidth }, this.plot.cell > 0 && this.state.at ? this.plot.part : null);
       this.other.want(inSight(second, other).map(({ key }) => key));
       this.paint($("canvas-b"), size, (painter) => drawMap(painter, second, other));
+      $("name-a").textContent = this.name(this.at);
+      $("name-b").textContent = this.name(this.other.what.at);
       settled = settled && this.other.settled;
     }
     if (tiles.error) this.fail(tiles.error);
@@ -308,8 +311,9 @@ export class App {
     $("message").hidden = false;
   }
 
-  /** The largest value that is known of the matrix. */
-  get peak() {
-    return this.tiles ? this.tiles.peak || largest(this.row ?? []) : 0;
+  /** What a matrix is called beside another. @param {At} at */
+  name(at) {
+    const run = this.runs.find((other) => other.id === at.run), text = `${say("layer")} ${at.layer} · ${say("head")} ${at.head < 0 ? say("mean") : at.head}`;
+    return this.runs.length > 1 && run ? `${run.model} · ${run.text.slice(0, 40)} · ${text}` : text;
   }
 }

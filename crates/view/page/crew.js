@@ -15,7 +15,7 @@ export class Crew {
   constructor(wasm) {
     const script = new Blob([document.getElementById("worker")?.textContent ?? ""], { type: "text/javascript" });
     const address = URL.createObjectURL(script);
-    const count = Math.max(1, Math.min(4, (navigator.hardwareConcurrency || 2) - 1));
+    const count = Math.max(2, Math.min(4, navigator.hardwareConcurrency || 2));
     this.workers = Array.from({ length: count }, () => {
       const worker = new Worker(address);
       worker.onmessage = ({ data }) => this.finish(data);

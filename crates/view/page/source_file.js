@@ -12,6 +12,8 @@ import { pooled } from "./matrix.js";
 /** @typedef {import("./source.js").At} At */
 /** @typedef {import("./engine.js").HeadData} HeadData */
 
+/** Cells of a map that one job pools: some 80 ms. */
+const STRIP = 1 << 23;
 /** Bytes of decoded chunks to keep. */
 const KEEP = 160e6;
 
@@ -96,12 +98,11 @@ export class FileSource {
    */
   async head(at, head) {
     const { s, l, site, stored, rows, cols } = this.place(at);
-    const width = stored.half ? 2 : 4, group = Math.floor((head * stored.groups) / site.heads);
-    const [q, k, lse] = await Promise.all(["q", "k", "lse"].map((name) => this.chunk(`${name}-${s}-${l}`)));
-    const part = (/** @type {ArrayBuffer} */ buffer, /** @type {number} */ which, /** @type {number} */ size) => buffer.slice(which * size, (which + 1) * size);
+    const group = Math.floor((head * stored.groups) / site.heads);
+    const [q, k, lse] = await Promise.all([`q-${s}-${l}-${head}`, `k-${s}-${l}-${group}`, `lse-${s}-${l}`].map((id) => this.chunk(id)));
     return {
       key: `${s}.${l}.${head}`, queries: rows, keys: cols, dim: stored.dim, half: stored.half, options: stored.options[head],
-      q: part(q, head, rows * stored.dim * width), k: part(k, group, cols * stored.dim * width), lse: part(lse, head, rows * 8),
+      q, k, lse: lse.slice(head * rows * 8, (head + 1) * rows * 8),
     };
   }
 
@@ -146,8 +147,18 @@ export class FileSource {
     }
     const heads = this.heads(at);
     const norms = await Promise.all(heads.map((head) => (measure === "norms" ? this.norms(at, head) : null)));
-    const job = { kind: isMap ? "map" : "tile", norms, rows, cols, size, mean, before: null };
-    const { values } = await this.crew.run(job, heads.map((head) => `${place.s}.${place.l}.${head}`), (k) => this.head(at, heads[k]), signal);
+    const keys = heads.map((head) => `${place.s}.${place.l}.${head}`);
+    const part = async (/** @type {[number, number]} */ down, /** @type {number} */ height) => {
+      const job = { kind: isMap ? "map" : "tile", norms, rows: down, cols, size: [height, size[1]], mean, before: null };
+      return (await this.crew.run(job, keys, (k) => this.head(at, heads[k]), signal)).values;
+    };
+    // Large maps are cut into strips, which all workers share, and which need not be finished once no one wants them.
+    const tall = rows[1] - rows[0], strips = isMap ? Math.min(size[0], Math.ceil((tall * (cols[1] - cols[0]) * heads.length) / STRIP)) : 1;
+    const pixel = (/** @type {number} */ k) => Math.floor((k * size[0]) / strips), row = (/** @type {number} */ p) => rows[0] + Math.floor((p * tall) / size[0]);
+    const parts = await Promise.all(Array.from({ length: strips }, (_, k) => part([row(pixel(k)), row(pixel(k + 1))], pixel(k + 1) - pixel(k))));
+    if (strips === 1) return { head: {}, buffers: [parts[0].buffer] };
+    const values = new Float32Array(size[0] * size[1]);
+    parts.forEach((strip, k) => values.set(strip, pixel(k) * size[1]));
     return { head: {}, buffers: [values.buffer] };
   }
 

@@ -48,6 +48,8 @@ export class TileSet {
     this.asked = new Map();
     /** @type {string[]} */
     this.wanted = [];
+    /** A tile that stands behind all others; a coarse one will do. */
+    this.backdrop = "";
     /** @type {unknown} */
     this.error = null;
   }
@@ -80,11 +82,13 @@ export class TileSet {
   /**
    * Asks for these tiles and for no others, in this order.
    * @param {string[]} keys
+   * @param {string} [backdrop]
    */
-  want(keys) {
+  want(keys, backdrop = "") {
     this.wanted = keys;
+    this.backdrop = keys.includes(backdrop) ? "" : backdrop;
     for (const [key, controller] of this.asked) {
-      if (!keys.includes(key)) {
+      if (!keys.includes(key) && key !== this.backdrop) {
         this.asked.delete(key);
         controller.abort();
       }
@@ -93,13 +97,13 @@ export class TileSet {
   }
 
   next() {
-    for (const key of this.wanted) {
+    for (const key of this.backdrop ? [...this.wanted, this.backdrop] : this.wanted) {
       if (this.asked.size >= AT_ONCE) return;
       const tile = this.tiles.get(key);
-      if (this.asked.has(key) || (tile && !tile.coarse)) continue;
+      if (this.asked.has(key) || (tile && (!tile.coarse || key === this.backdrop))) continue;
       const controller = new AbortController();
       this.asked.set(key, controller);
-      this.fetch(key, controller.signal).then(
+      this.fetch(key, controller).then(
         (tile) => this.put(key, tile),
         (error) => {
           if (!controller.signal.aborted) this.error = error;
@@ -119,7 +123,7 @@ export class TileSet {
     this.tiles.set(key, tile);
     for (const old of this.tiles.keys()) {
       if (this.tiles.size <= KEEP) break;
-      if (!this.wanted.includes(old)) this.tiles.delete(old);
+      if (!this.wanted.includes(old) && old !== this.backdrop) this.tiles.delete(old);
     }
   }
 
@@ -130,11 +134,11 @@ export class TileSet {
 
   /**
    * @param {string} key
-   * @param {AbortSignal} signal
+   * @param {AbortController} controller
    * @returns {Promise<Tile>}
    */
-  async fetch(key, signal) {
-    const [z, y, x] = key.split("/").map(Number), step = 2 ** z, span = SIDE * step;
+  async fetch(key, controller) {
+    const { signal } = controller, [z, y, x] = key.split("/").map(Number), step = 2 ** z, span = SIDE * step;
     const top = y * span, left = x * span;
     const bottom = Math.min(this.rows.length, top + span), right = Math.min(this.cols.length, left + span);
     const rows = Math.ceil((bottom - top) / step), cols = Math.ceil((right - left) / step);
@@ -169,6 +173,7 @@ export class TileSet {
     const onPart = (/** @type {import("./source.js").Reply} */ part) => {
       if (!part.head.coarse || signal.aborted || this.tiles.has(key)) return;
       this.put(key, finish(shape(part.buffers[0]), true));
+      if (key === this.backdrop) controller.abort();
       this.changed();
     };
     const { buffers } = await this.source.ask({ kind: "map", ...ask, size, pool: this.what.pool }, { signal, onPart });

@@ -100,9 +100,13 @@ fn array_chunks(out: &mut String, id: &dyn Fn(&str) -> String, layer: &Layer, ha
             out.push_str(&packed(&id("w"), &f32s(heads.iter().flatten()))?);
         }
         Data::Scores(scores) => {
-            let numbers = |array: &ndarray::Array3<f32>| if half { f16s(array) } else { f32s(array) };
-            out.push_str(&chunk(&id("q"), &numbers(&scores.q)));
-            out.push_str(&chunk(&id("k"), &numbers(&scores.k)));
+            // A chunk for each head: what is not looked at is never decoded.
+            for (name, array) in [("q", &scores.q), ("k", &scores.k)] {
+                for (head, numbers) in array.outer_iter().enumerate() {
+                    let bytes = if half { f16s(numbers) } else { f32s(numbers) };
+                    out.push_str(&chunk(&format!("{}-{head}", id(name)), &bytes));
+                }
+            }
             out.push_str(&chunk(&id("lse"), &f64s(&scores.lse)));
         }
     }
