@@ -236,7 +236,6 @@ export class App {
   drawMaps(tiles) {
     const size = this.size(), { picture } = this;
     this.plot = plot(picture, size, this.state.at);
-    if (this.state.at) this.state.at = this.plot.part;
     const keys = inSight(picture, this.plot).map(({ key }) => key);
     // The top of the pyramid stands behind everything.
     tiles.want(keys, `${tiles.top}/0/0`);
@@ -256,6 +255,14 @@ export class App {
     }
     if (tiles.error) this.fail(tiles.error);
     document.body.dataset.ready = settled ? "yes" : "no";
+  }
+
+  /** Looks at another part of the map. @param {import("./state.js").Rect} part */
+  moveTo(part) {
+    this.state.at = part;
+    // At once: the next event, which may come before the next frame, goes on from here.
+    this.plot = plot(this.picture, this.size(), part);
+    this.redraw();
   }
 
   /**

@@ -5,6 +5,7 @@ import { tokenAt } from "./lines.js";
 import { MOST_CELL, cellAt, valueText } from "./map.js";
 import { hideTerm, tour } from "./explain.js";
 import { number } from "./look.js";
+import { listenToPatches } from "./patches.js";
 import { windowRange } from "./windows.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -26,6 +27,7 @@ export function listen(app) {
   $("zoom-out").addEventListener("click", () => zoom(app, 2));
   $("zoom-all").addEventListener("click", () => app.change({ at: null }));
   minimap(app);
+  listenToPatches(app);
   tokens(app, $("text"), () => app.square);
   tokens(app, $("queries"), () => true);
 }
@@ -39,8 +41,7 @@ const under = (event, node) => {
 /** Moves the part in sight so that its top left lies there. @param {App} app @param {number} top @param {number} left */
 function moveTo(app, top, left) {
   const { part } = app.plot;
-  app.state.at = { top, left, bottom: top + part.bottom - part.top, right: left + part.right - part.left };
-  app.redraw();
+  app.moveTo({ top, left, bottom: top + part.bottom - part.top, right: left + part.right - part.left });
 }
 
 /**
@@ -59,8 +60,7 @@ export function zoom(app, factor, px, py) {
   // The room there is, not the part that fills it, sets the scale.
   const across = Math.max(1, (part.right - part.left) * factor), down = Math.max(1, (part.bottom - part.top) * factor);
   const x = part.left + (part.right - part.left) * u - across * u, y = part.top + (part.bottom - part.top) * v - down * v;
-  app.state.at = { left: x, top: y, right: x + across, bottom: y + down };
-  app.redraw();
+  app.moveTo({ left: x, top: y, right: x + across, bottom: y + down });
 }
 
 /** @param {App} app @param {WheelEvent} event */
@@ -96,7 +96,8 @@ function pointers(app, canvas) {
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     down.set(event.pointerId, under(event, canvas));
-    drag = { from: under(event, canvas), part: app.plot?.part && { ...app.plot.part }, moved: false, pinch: null };
+    const [a, b] = [...down.values()], pinch = b ? Math.hypot(a[0] - b[0], a[1] - b[1]) : 0;
+    drag = { from: under(event, canvas), part: app.plot?.part && { ...app.plot.part }, moved: false, pinch };
   });
   canvas.addEventListener("pointermove", (event) => {
     const at = under(event, canvas);
@@ -114,7 +115,7 @@ function pointers(app, canvas) {
     down.delete(event.pointerId);
     if (drag && !drag.moved && event.type === "pointerup" && down.size === 0) press(app, ...under(event, canvas));
     if (down.size === 0) drag = null;
-    else drag = { from: [...down.values()][0], part: app.plot?.part && { ...app.plot.part }, moved: true, pinch: null };
+    else drag = { from: [...down.values()][0], part: app.plot?.part && { ...app.plot.part }, moved: true, pinch: 0 };
   };
   canvas.addEventListener("pointerup", up);
   canvas.addEventListener("pointercancel", up);
@@ -124,7 +125,7 @@ function pointers(app, canvas) {
 /** Two fingers: the distance zooms, their middle stays. @param {App} app @param {[number, number][]} fingers @param {any} drag */
 function pinch(app, [a, b], drag) {
   const apart = Math.hypot(a[0] - b[0], a[1] - b[1]), middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-  if (drag.pinch) zoom(app, drag.pinch / Math.max(apart, 1), middle[0], middle[1]);
+  zoom(app, drag.pinch / Math.max(apart, 1), middle[0], middle[1]);
   drag.pinch = apart;
   drag.moved = true;
 }

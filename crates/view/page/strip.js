@@ -1,6 +1,7 @@
 // The row that is looked at, and the text it belongs to.
 
 import { $ } from "./dom.js";
+import { drawPatches } from "./patches.js";
 import { STRIP, drawStrongest, fillText, shadeText, titleReading } from "./reading.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -25,6 +26,7 @@ export async function read(app) {
       return;
     }
   }
+  drawPatches(app);
   const shown = `${key} ${app.rowTurn} ${app.pinned} ${app.state.lang} ${look.paper} ${app.keys.strip}`;
   if (shown === app.shown) return;
   app.shown = shown;

@@ -3,7 +3,7 @@
 import { $ } from "./dom.js";
 import { caption } from "./controls.js";
 import { tour } from "./explain.js";
-import { drawLines } from "./lines.js";
+import { drawLines, linesPlot } from "./lines.js";
 import { drawMap } from "./map.js";
 import { number } from "./look.js";
 import { say } from "./messages.js";
@@ -61,7 +61,7 @@ function figure(app) {
   const paint = (/** @type {any} */ painter) => {
     if (state.view === "map") drawMap(painter, still, plot);
     else if (state.view === "neurons") paintNeurons(app, painter, size);
-    else drawLines(painter, { ...app.linesPicture, hover: null }, plot);
+    else drawLines(painter, { ...app.linesPicture, hover: null }, linesPlot(app.linesPicture, size));
   };
   return { name: fileName(app), title: app.meta.title || app.run.text, note: caption(app), look: /** @type {any} */ (app.look), size: cut, paint };
 }

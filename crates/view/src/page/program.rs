@@ -37,6 +37,7 @@ const MODULES: &[(&str, &str)] = &modules![
     "neurons.js",
     "overview.js",
     "painter.js",
+    "patches.js",
     "reading.js",
     "save.js",
     "source.js",
