@@ -93,7 +93,7 @@ fn layer(trace: &LayerTrace, values: bool) -> Result<Layer> {
         }
         layer = layer.norms(norms)?;
         if values {
-            layer = layer.values(first(v), output.to_owned())?;
+            layer = layer.values(first(v), (**output).clone())?;
         }
     }
     Ok(layer)

@@ -32,6 +32,10 @@ pub fn run(translate: &Translate, output: Output) -> Result<()> {
         report.page = one.page;
         figures.push(one.figures);
     }
+    // A page holds one sentence; of many, each has a picture in a file of its own.
+    if sentences.len() > 1 {
+        report.page = None;
+    }
     // Of many sentences the translations alone; a picture of each would hide them.
     if sentences.len() > 1 && output.file().is_none() {
         report.scenes.clear();

@@ -7,6 +7,9 @@ import { STRIP, drawStrongest, fillText, shadeText, titleReading } from "./readi
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./axis.js").Axis} Axis */
 
+/** @type {number | undefined} */
+let timer;
+
 /** The row that is pinned or pointed at, as a list and in the text. @param {App} app */
 export async function read(app) {
   const { rows, cols, look } = app, i = app.pinned >= 0 ? app.pinned : (app.hover?.i ?? -1);
@@ -45,12 +48,21 @@ function fillStrip(app, row) {
     const from = axis.length <= STRIP ? 0 : Math.max(0, Math.min(axis.length - STRIP, Math.floor((middle - STRIP / 2) / 100) * 100));
     return /** @type {[number, number]} */ ([from, Math.min(axis.length, from + STRIP)]);
   };
-  const key = JSON.stringify([app.run.id, app.site.kind, app.state.unit, app.state.hide, range(cols), range(rows)]);
+  const whose = JSON.stringify([app.run.id, app.site.kind, app.state.unit, app.state.hide]), key = `${whose} ${range(cols)} ${range(rows)}`;
   if (key === app.keys.strip) return;
-  app.keys.strip = key;
-  fillText($("text"), cols, ...range(cols));
-  $("queries").hidden = app.square;
-  if (!app.square) fillText($("queries"), rows, ...range(rows));
+  const fill = () => {
+    app.keys.strip = key;
+    fillText($("text"), cols, ...range(cols));
+    $("queries").hidden = app.square;
+    if (!app.square) fillText($("queries"), rows, ...range(rows));
+  };
+  clearTimeout(timer);
+  if (!app.keys.strip.startsWith(whose)) return fill();
+  // While the map moves, the text follows when it rests.
+  timer = setTimeout(() => {
+    fill();
+    app.redraw();
+  }, 150);
 }
 
 /** Scrolls a strip, and nothing else, to what is pinned. @param {HTMLElement} box */
