@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use foveal::Pool;
 use foveal_models::TokenAxis;
 use foveal_models::trace::{Capture, Kind, Probe};
-use foveal_view::{Map as Picture, Steps};
+use foveal_view::{Format, Map as Picture, Steps};
 use serde_json::json;
 
 use crate::arguments::{Map, PoolChoice};
@@ -56,8 +56,8 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
         range => Ok(range.clone().unwrap_or(0..tokens.len())),
     };
     let (rows, columns) = (within(&map.rows)?, within(&map.columns)?);
-    if output.wants_page() {
-        let axis = TokenAxis::of(&open.tokenizer()?.describe(tokens)?);
+    if output.format() == Some(Format::Html) {
+        let axis = TokenAxis::of(&encoding);
         let group = page::group(&trace, Kind::Decoder, (&axis, &axis), &map.page)?.salient(layer, map.head);
         let part = format!("{},{},{},{}", rows.start, columns.start, rows.end, columns.end);
         let page = page::page(vec![group], &map.page, &output)

@@ -7,7 +7,7 @@ use foveal_models::model::Transformer;
 use foveal_models::trace::Kind;
 use foveal_models::translation::attention;
 use foveal_models::{Observation, OpenModel, ReadOptions};
-use foveal_view::{Heatmap, Page, Scene};
+use foveal_view::{Format, Heatmap, Page, Scene};
 use serde_json::{Value, json};
 
 use crate::arguments::{Translate, Unit, Which};
@@ -66,14 +66,14 @@ fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &
     let (rows, columns) = (translate.tokens.of(&seen.queries).labels, translate.tokens.of(&seen.keys).labels);
     let text = written.text.clone();
     let tr = |english, korean| output.language.of(english, korean);
-    let page = match output.wants_page() {
-        true => {
-            let page = page::of(&seen, (layer, head.unwrap_or(0)), &translate.page, output)?;
-            let page = page.title(format!("{sentence} → {text}")).model(&open.name);
-            let page = page.view("unit", translate.tokens.name());
-            Some(if head.is_none() { page.view("head", "-1") } else { page })
-        }
-        false => None,
+    let page = if output.format() == Some(Format::Html) {
+        let page = page::of(&seen, (layer, head.unwrap_or(0)), &translate.page, output)?
+            .title(format!("{sentence} → {text}"))
+            .model(&open.name)
+            .view("unit", translate.tokens.name());
+        Some(if head.is_none() { page.view("head", "-1") } else { page })
+    } else {
+        None
     };
     let head = match head {
         Some(head) => format!("{} {head}", tr("head", "헤드")),
