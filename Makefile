@@ -90,6 +90,10 @@ wasm-check:
 # The page in real Chromium.
 browser-test: .venv-browser/ready chromium
 	$(CARGO) run --quiet --package foveal-view --example gallery -- out/gallery pages
+	@for ending in html json; do \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(LINE)" --layer all --tokens tokens --exact -o out/gallery/model-shakespeare.$$ending && \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(SENTENCE)" --model translate-en-ko --layer all --tokens tokens --exact -o out/gallery/model-translate.$$ending || exit 1; \
+	done
 	.venv-browser/bin/python crates/view/tests/browser/check.py out/gallery
 
 chromium:

@@ -1,6 +1,7 @@
 """Every number that a page prints is the engine's: random cells, against what the gallery has computed and written beside it."""
 
 import json
+import random
 
 from opened import Opened
 
@@ -33,4 +34,27 @@ def printed_numbers_are_the_engines(browser, folder):
         assert checked >= 1000, checked
 
 
-TESTS = [printed_numbers_are_the_engines]
+def pages_of_models_print_their_weights(browser, folder):
+    """The models inside the program: what `foveal see` writes as a page, against what it writes as JSON."""
+    pages = sorted(folder.glob("model-*.html"))
+    assert len(pages) >= 2, "make browser-test writes them with foveal see"
+    chance = random.Random(5)
+    for page in pages:
+        figures = json.loads(page.with_suffix(".json").read_text())
+        checked = 0
+        with Opened(browser, page, fragment="view=table&unit=tokens") as it:
+            for head in chance.sample(figures["heads"], min(20, len(figures["heads"]))):
+                fragment = f"view=table&unit=tokens&layer={head['layer']}&head={head['head']}"
+                it.settled(lambda: it.page.evaluate("fragment => (location.hash = fragment)", fragment))
+                it.page.wait_for_timeout(40)
+                shown, values = it.page.evaluate(READ, [[0, 40], [0, 40]]), head["values"]
+                for _ in range(50):
+                    i, j = chance.randrange(min(40, len(values))), chance.randrange(min(40, len(values[0])))
+                    error = abs(float(shown[i][j]) - values[i][j])
+                    assert error <= (0.11 * values[i][j] if "e" in shown[i][j] else 1.5e-4), (page.name, head["layer"], i, j, shown[i][j], values[i][j])
+                    checked += 1
+            it.is_quiet()
+        assert checked >= 50, checked
+
+
+TESTS = [printed_numbers_are_the_engines, pages_of_models_print_their_weights]
