@@ -37,7 +37,8 @@ fn a_page_opens_with_what_the_terminal_shows() {
 #[test]
 fn options_reach_the_page() {
     let asked = ["--layer", "1", "--head", "2", "--tokens", "tokens", "--view", "lines", "--token", "3", "--dark"];
-    let meta = meta(&[&["see", "To be, or not to be", "--show", "norm", "--lang", "ko", "--values"], &asked[..]].concat());
+    let meta =
+        meta(&[&["see", "To be, or not to be", "--show", "norm", "--lang", "ko", "--values"], &asked[..]].concat());
     assert_eq!(meta["runs"][0]["sites"][0]["salient"], serde_json::json!([1, 2]));
     let view = &meta["view"];
     for (key, value) in [("unit", "tokens"), ("view", "lines"), ("pin", "3"), ("theme", "dark"), ("measure", "norms")] {

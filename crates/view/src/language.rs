@@ -11,7 +11,8 @@ struct Table {
     words: HashMap<String, [String; 2]>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| serde_json::from_str(MESSAGES).expect("the table of messages is JSON"));
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| serde_json::from_str(MESSAGES).expect("the table of messages is JSON"));
 
 /// The language of the words that a picture adds to the caller's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,10 +40,7 @@ impl Language {
     }
 
     pub(crate) fn code(self) -> &'static str {
-        match self {
-            Language::English => "en",
-            Language::Korean => "ko",
-        }
+        self.choose("en", "ko")
     }
 
     pub(crate) fn query(self) -> &'static str {

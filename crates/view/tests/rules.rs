@@ -1,8 +1,8 @@
 //! What holds for every picture on every surface.
 
 use foveal_view::{
-    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Language, Layer, Lines, Look, Map, Page, Panels, Patches,
-    Scene, Steps, Terminal, Theme, Tokens,
+    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Language, Layer, Lines, Look, Map, Page,
+    Panels, Patches, Scene, Steps, Terminal, Theme, Tokens,
 };
 use ndarray::{Array2, array};
 use unicode_width::UnicodeWidthChar;
@@ -256,10 +256,14 @@ fn a_grid_of_pooled_panels_is_the_same_picture() {
 fn a_policy_allows_the_page_its_own_program_and_nothing_else() {
     let served = Page::served(Language::Korean).unwrap();
     let policy = served.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
-    for part in ["default-src 'none'", "script-src 'sha256-", "'wasm-unsafe-eval'", "style-src 'sha256-", "worker-src blob:"] {
+    for part in
+        ["default-src 'none'", "script-src 'sha256-", "'wasm-unsafe-eval'", "style-src 'sha256-", "worker-src blob:"]
+    {
         assert!(policy.contains(part), "{part} in {policy}");
     }
-    assert!(!policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'") && policy.contains("connect-src 'self'"));
+    assert!(
+        !policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'") && policy.contains("connect-src 'self'")
+    );
     assert!(Page::framed(Language::English).unwrap().contains("connect-src 'none'"));
     assert!(served.contains("lang=\"ko\"") && served.contains("data-source=\"server\""));
 }

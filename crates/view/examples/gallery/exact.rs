@@ -43,7 +43,8 @@ fn page(
         let k = noise((1, GROUPS, TOKENS, DIM), 200 + layer, size);
         let forward = attention.forward(&q, &k, &k).expect("shapes that fit");
         weights.push(attention.weights(&q, &k).expect("shapes that fit"));
-        let plain = |head| attention.head_options((0, head), (TOKENS, TOKENS, DIM)).ok().flatten().expect("plain options");
+        let plain =
+            |head| attention.head_options((0, head), (TOKENS, TOKENS, DIM)).ok().flatten().expect("plain options");
         let one = |x: &Array4<f32>| x.slice(s![0, .., .., ..]).to_owned();
         let lse = forward.lse.slice(s![0, .., ..]).to_owned();
         group = group.layer(Layer::scores(one(&q), one(&k), lse, (0..HEADS).map(plain).collect())?)?;

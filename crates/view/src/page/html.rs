@@ -51,13 +51,7 @@ pub(super) fn shell(source: &str, language: Language) -> Result<String, Error> {
 }
 
 /// All chunks of a site; fills in what is known only now.
-fn stored_chunks(
-    out: &mut String,
-    site: usize,
-    group: &Group,
-    stored: &mut Stored,
-    half: bool,
-) -> Result<(), Error> {
+fn stored_chunks(out: &mut String, site: usize, group: &Group, stored: &mut Stored, half: bool) -> Result<(), Error> {
     let (mut small, mut small_norms) = (Pictures::default(), Pictures::default());
     for (at, (_, layer)) in group.layers.iter().enumerate() {
         let id = |name: &str| format!("{name}-{site}-{at}");
@@ -132,7 +126,10 @@ fn document(source: &str, language: Language, title: &str, chunks: &str) -> Resu
     let mut inside = json_script("messages", messages());
     inside.push_str(&json_script("palettes", &palettes()));
     if !worker.is_empty() {
-        inside.push_str(&format!("<script type=\"text/plain\" id=\"worker\">{}</script>\n", worker.replace("</", "<\\/")));
+        inside.push_str(&format!(
+            "<script type=\"text/plain\" id=\"worker\">{}</script>\n",
+            worker.replace("</", "<\\/")
+        ));
     }
     inside.push_str(chunks);
     let policy = format!(

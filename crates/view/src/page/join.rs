@@ -18,7 +18,12 @@ pub(super) fn join(sources: &[(&str, &str)], main: &str) -> Result<String, Strin
         let _ = writeln!(script, "modules[\"{name}\"] = (() => {{");
         for line in text.lines() {
             if let Some(import) = parse_import(name, line)? {
-                let _ = writeln!(script, "const {{ {} }} = modules[\"{}\"];", import.names.replace(" as ", ": "), import.from);
+                let _ = writeln!(
+                    script,
+                    "const {{ {} }} = modules[\"{}\"];",
+                    import.names.replace(" as ", ": "),
+                    import.from
+                );
             } else if let Some(declaration) = line.strip_prefix("export ") {
                 exported.push(declared(name, declaration)?);
                 let _ = writeln!(script, "{declaration}");
@@ -98,7 +103,9 @@ mod tests {
         ];
         let script = join(&sources, "main.js").unwrap();
         let at = |text: &str| script.find(text).unwrap_or_else(|| panic!("{text} in {script}"));
-        assert!(at("const a = 1;") < at("function b()") && at("function b()") < at("const { b: c } = modules[\"b.js\"];"));
+        assert!(
+            at("const a = 1;") < at("function b()") && at("function b()") < at("const { b: c } = modules[\"b.js\"];")
+        );
         assert!(script.contains("return { a };") && !script.contains("unused") && !script.contains("export"));
     }
 

@@ -89,7 +89,9 @@ mod tests {
         let one = |x: &Array4<f32>| -> Array3<f32> { x.index_axis(Axis(0), 0).to_owned() };
         let lse = forward.lse.index_axis(Axis(0), 0).to_owned();
         let scores = Layer::scores(one(&q), one(&k), lse, options).unwrap();
-        let dense = Layer::weights((0..2).map(|h| weights.index_axis(Axis(0), 0).index_axis(Axis(0), h).to_owned()).collect()).unwrap();
+        let dense =
+            Layer::weights((0..2).map(|h| weights.index_axis(Axis(0), 0).index_axis(Axis(0), h).to_owned()).collect())
+                .unwrap();
         let norms = Array2::from_shape_fn((2, 60), |(h, j)| 1.0 + (h + j) as f32);
         for norms in [None, Some(&norms)] {
             let pictures = |layer| Pictures::of(&of_layer(layer, 13, norms).unwrap());
