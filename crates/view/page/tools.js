@@ -2,7 +2,7 @@
 
 import { $ } from "./dom.js";
 import { caption } from "./controls.js";
-import { tour } from "./explain.js";
+import { explain, tour } from "./explain.js";
 import { drawLines, linesPlot } from "./lines.js";
 import { drawMap } from "./map.js";
 import { number } from "./look.js";
@@ -154,7 +154,11 @@ function report(app) {
     try {
       const { head } = await app.source.ask({ kind: "heads", run: app.run.id, site: app.site.kind });
       const table = document.createElement("table"), top = table.createTHead().insertRow(), body = table.createTBody();
-      for (const name of ["layer", "head", ...columns]) top.append(Object.assign(document.createElement("th"), { textContent: say(name) }));
+      for (const name of ["layer", "head", ...columns]) {
+        const cell = Object.assign(document.createElement("th"), { textContent: say(name) });
+        explain(cell, name === "first" ? "sink" : name);
+        top.append(cell);
+      }
       for (const row of head.rows) {
         const line = body.insertRow();
         line.addEventListener("click", () => app.change({ layer: row.layer, head: row.head }));

@@ -113,6 +113,8 @@ def terms_are_explained_with_their_lesson(browser, folder):
         for selector, words, lesson in (
             ("#measure input[value=norms] + span", "‖w · v · W_O‖", "lessons/en/08-reading-attention.html#norms"),
             ("[data-term-of=head]", "side by side", "lessons/en/05-heads.html#head"),
+            (".terms [data-term-of=query]", "The token that looks", "lessons/en/02-query-key-value.html#query"),
+            (".terms [data-term-of=sink]", "mostly the first", "lessons/en/08-reading-attention.html#sink"),
         ):
             it.page.hover(selector)
             it.page.wait_for_selector("#term:not([hidden])")
