@@ -11,7 +11,7 @@ let timer;
  * @param {string} name
  */
 export function explain(node, name) {
-  if (node.dataset.term === name) return;
+  if (node.dataset.term === name || !term(name)) return;
   node.dataset.term = name;
   node.classList.add("term");
   const show = () => showTerm(node, name);
