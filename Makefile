@@ -19,7 +19,7 @@ SINCE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD)
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples browser-test chromium sanitize doc bench compare package msrv semver
+.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,7 +52,7 @@ models: training-data ## train the models inside the program again, from nothing
 model-%: training-data ## train one of them: model-shakespeare, model-induction, model-digits, model-translate-en-ko
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
-test: data fmt lint rust-test examples browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
+test: data fmt lint rust-test examples wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -78,9 +78,27 @@ examples:
 	done
 	$(CARGO) run --quiet --package foveal-models --example tile -- crates/assets/models/shakespeare "to be or not to be" >/dev/null
 
+# The page's program is plain JavaScript; its types stand in comments.
+page-types: node_modules/ready
+	node_modules/.bin/tsc --project crates/view/page/jsconfig.json
+
+node_modules/ready: Makefile
+	npm install --no-save --no-package-lock --silent --no-audit --no-fund typescript@7.0.2
+	touch $@
+
+wasm: ## the engine as WebAssembly, which the page computes with: crates/view/page/engine.wasm
+	CARGO="$(CARGO)" scripts/wasm.sh
+
+wasm-check:
+	scripts/wasm.sh --check
+
 # The page in real Chromium.
 browser-test: .venv-browser/ready chromium
 	$(CARGO) run --quiet --package foveal-view --example gallery -- out/gallery pages
+	@for ending in html json; do \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(LINE)" --layer all --tokens tokens --exact -o out/gallery/model-shakespeare.$$ending && \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(SENTENCE)" --model translate-en-ko --layer all --tokens tokens --exact -o out/gallery/model-translate.$$ending || exit 1; \
+	done
 	.venv-browser/bin/python crates/view/tests/browser/check.py out/gallery
 
 chromium:

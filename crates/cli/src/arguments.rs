@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod model;
+mod page;
 mod train;
 
 use std::num::NonZeroUsize;
@@ -11,6 +12,7 @@ use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
 pub use self::model::ShowModel;
+pub use self::page::PageOptions;
 pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
 use crate::language::Language;
 
@@ -124,6 +126,22 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// As links of a page call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Tokens => "tokens",
+            Unit::Words => "words",
+        }
+    }
+
+    /// The first token of the entry with this number.
+    pub fn first(self, axis: &TokenAxis, entry: usize) -> usize {
+        match self {
+            Unit::Tokens => entry,
+            Unit::Words => axis.groups.get(entry).map_or(0, |group| group.tokens.start),
+        }
+    }
+
     /// An axis of tokens in this unit.
     pub fn of(self, axis: &TokenAxis) -> TokenAxis {
         match self {
@@ -199,7 +217,7 @@ pub struct See {
     /// A head from 0, or all
     #[arg(long, value_parser = which, value_name = "N|all")]
     pub head: Option<Which>,
-    /// Tokens, or whole words [default: tokens, but the bytes of one character together]
+    /// Tokens, or whole words [default: tokens, but the bytes of one character together; words in a page]
     #[arg(long, value_enum)]
     pub tokens: Option<Unit>,
     /// What the cells show
@@ -220,6 +238,8 @@ pub struct See {
     /// The text is what a user says: put it into the model's own chat template
     #[arg(long)]
     pub chat: bool,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Args, Debug)]
@@ -299,6 +319,8 @@ pub struct Map {
     /// How the weights in a pixel become one
     #[arg(long, value_enum, default_value_t = PoolChoice::Max)]
     pub pool: PoolChoice,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -373,6 +395,8 @@ pub struct Translate {
     /// Tokens, or whole words
     #[arg(long, value_enum, default_value_t = Unit::Words)]
     pub tokens: Unit,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Args, Debug)]

@@ -26,7 +26,7 @@ pub fn run(lab: &Lab, output: Output) -> Result<()> {
     let experiment = foveal_labs::find(name).map_err(told)?;
     let bar = std::io::stderr().is_terminal().then(bar);
     let mut show = |progress: &Progress| {
-        for bar in &bar {
+        if let Some(bar) = &bar {
             bar.set_length(progress.of as u64);
             bar.set_position(progress.done as u64);
             bar.set_message(progress.doing.get(language.into()).clone());

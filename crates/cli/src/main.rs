@@ -12,6 +12,7 @@ mod language;
 mod map;
 mod model;
 mod output;
+mod page;
 mod prose;
 mod report;
 mod see;

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use foveal::Pool;
+use foveal_models::TokenAxis;
 use foveal_models::trace::{Capture, Kind, Probe};
-use foveal_view::{Map as Picture, Steps};
+use foveal_view::{Format, Map as Picture, Steps};
 use serde_json::json;
 
 use crate::arguments::{Map, PoolChoice};
 use crate::output::Output;
 use crate::report::Report;
-use crate::{model, prose, see, source};
+use crate::{model, page, prose, see, source};
 
 /// Pixels of a terminal's picture, a side: more than any has rows or columns.
 const TERMINAL: usize = 256;
@@ -55,6 +56,17 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
         range => Ok(range.clone().unwrap_or(0..tokens.len())),
     };
     let (rows, columns) = (within(&map.rows)?, within(&map.columns)?);
+    if output.format() == Some(Format::Html) {
+        let axis = TokenAxis::of(&encoding);
+        let group = page::group(&trace, Kind::Decoder, (&axis, &axis), &map.page)?.salient(layer, map.head);
+        let part = format!("{},{},{},{}", rows.start, columns.start, rows.end, columns.end);
+        let page = page::page(vec![group], &map.page, &output)
+            .title(format!("{} × {} {}", rows.len(), columns.len(), tr("tokens", "토큰")))
+            .model(&open.name)
+            .view("unit", "tokens")
+            .view("at", part);
+        return output.show(&Report { page: Some(page), ..Report::default() });
+    }
     let side = if output.file().is_some() || output.is_json() { map.pixels.max(1) } else { TERMINAL };
     let pixels = (side.min(rows.len()), side.min(columns.len()));
     let pool = match map.pool {

@@ -21,6 +21,7 @@ pub struct Output {
     terminal: Terminal,
     look: Look,
     json: bool,
+    dark: bool,
     file: Option<PathBuf>,
 }
 
@@ -35,6 +36,7 @@ impl Output {
             terminal: Terminal::new(width).depth(depth()).theme(theme),
             look: Look::new().theme(if common.dark { Theme::Dark } else { Theme::Light }),
             json: common.json,
+            dark: common.dark,
             file: common.output.clone(),
         }
     }
@@ -42,6 +44,11 @@ impl Output {
     /// Whether figures are asked for instead of text.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether files are drawn on a dark ground.
+    pub fn is_dark(&self) -> bool {
+        self.dark
     }
 
     /// Columns there are.

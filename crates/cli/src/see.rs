@@ -72,7 +72,7 @@ fn report(values: &Values, open: &OpenModel, output: &Output) -> Result<Report> 
         report.scenes.push(scene(values, selection, output, &note)?);
     }
     if output.format() == Some(Format::Html) {
-        report.page = Some(page::of(seen, &note, output)?);
+        report.page = Some(page::of(values, open, selection, output)?);
     }
     if output.wants_figures() {
         report.figures = values.figures(open, selection)?;

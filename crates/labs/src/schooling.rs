@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use foveal::Attention;
 use foveal_models::Tokenizer;
 use foveal_models::layer::{CrossEntropy, Loss, Random};
-use foveal_models::train::{Plan, StepContext, Task, Trainer};
+use foveal_models::train::{Fingerprint, Plan, StepContext, Task, Trainer};
 use ndarray::ArrayView1;
 
 use crate::tiny::{CONTEXT, Tiny};
@@ -157,6 +157,11 @@ impl Task for School {
 
     fn evaluate(&self, model: &Tiny) -> Result<f32, foveal_models::Error> {
         self.loss(model, &model.attention)
+    }
+
+    fn fingerprint(&self, _: &Tiny) -> Fingerprint {
+        let fingerprint = Fingerprint::default().data("learned tokens", self.learned.iter().copied());
+        fingerprint.fact("tokens of a window", CONTEXT).fact("batch", BATCH)
     }
 }
 

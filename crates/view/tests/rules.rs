@@ -1,8 +1,8 @@
 //! What holds for every picture on every surface.
 
 use foveal_view::{
-    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Lines, Look, Map, Page, Panels, Patches,
-    Range, Scene, Steps, Terminal, Theme, Tokens,
+    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Language, Layer, Lines, Look, Map, Page,
+    Panels, Patches, Range, Scene, Steps, Terminal, Theme, Tokens,
 };
 use ndarray::{Array2, array};
 use unicode_width::UnicodeWidthChar;
@@ -176,10 +176,11 @@ fn nothing_to_draw_and_wrong_counts_are_errors() {
     let tokens = Tokens::new(["a", "b"]);
     assert!(Group::new(Kind::Cross, tokens.clone().words([0]), tokens.clone()).is_err());
     let group = Group::new(Kind::Cross, tokens.clone(), tokens).unwrap();
-    assert!(group.clone().layer(vec![]).is_err() && group.clone().layer(vec![matrix(2, 3, 3)]).is_err());
+    let layer = |heads: usize, cols: usize| Layer::weights(vec![matrix(2, cols, 3); heads]).unwrap();
+    assert!(Layer::weights(vec![]).is_err() && group.clone().layer(layer(1, 3)).is_err());
     assert!(Page::new(vec![group.clone()]).html().is_err());
-    let uneven = group.layer(vec![matrix(2, 2, 3)]).unwrap().layer(vec![matrix(2, 2, 3); 2]).unwrap();
-    assert!(Page::new(vec![uneven]).html().is_err());
+    assert!(group.layer(layer(1, 2)).unwrap().layer(layer(2, 2)).is_err());
+    assert!(layer(1, 2).norms(matrix(1, 3, 2)).is_err());
 }
 
 #[test]
@@ -216,15 +217,11 @@ fn a_page_holds_everything_and_lets_no_label_out() {
     let tokens = Tokens::new(labels(8)).words([0, 0, 1, 1, 1, 2, 3, 4]).special((0..8).map(|i| i == 0));
     let group = Group::new(Kind::Attention, tokens.clone(), tokens)
         .unwrap()
-        .layer(vec![matrix(8, 8, 3); 2])
-        .unwrap()
-        .norms(vec![matrix(8, 8, 2); 2])
-        .unwrap()
-        .rollout(vec![matrix(8, 8, 1)])
+        .layer(Layer::weights(vec![matrix(8, 8, 3); 2]).and_then(|layer| layer.norms(matrix(2, 8, 2))).unwrap())
         .unwrap();
     let html = Page::new(vec![group]).title("</title><script>alert(1)</script>{{DATA}}").html().unwrap();
     assert!(!html.contains("<script>alert") && !html.contains("</script><b>"));
-    for id in ["weights-0-0", "norms-0-0", "rollout-0-0", "weights-0-thumbs"] {
+    for id in ["w-0-0", "norm-0-0", "small-0-weights", "small-0-norms", "wasm", "worker", "messages", "data"] {
         assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
     }
     // Nothing is fetched: no address but those of the two namespaces.
@@ -284,4 +281,20 @@ fn values_below_zero_have_colours_of_their_own() {
     let picture = heatmap(-0.5).svg(&Look::new()).unwrap();
     assert!(picture.contains("−0.5") || picture.contains("-0.5"), "{picture}");
     assert_ne!(picture, heatmap(0.5).svg(&Look::new()).unwrap());
+}
+
+#[test]
+fn a_policy_allows_the_page_its_own_program_and_nothing_else() {
+    let served = Page::served(Language::Korean).unwrap();
+    let policy = served.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    for part in
+        ["default-src 'none'", "script-src 'sha256-", "'wasm-unsafe-eval'", "style-src 'sha256-", "worker-src blob:"]
+    {
+        assert!(policy.contains(part), "{part} in {policy}");
+    }
+    assert!(
+        !policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'") && policy.contains("connect-src 'self'")
+    );
+    assert!(Page::framed(Language::English).unwrap().contains("connect-src 'none'"));
+    assert!(served.contains("lang=\"ko\"") && served.contains("data-source=\"server\""));
 }

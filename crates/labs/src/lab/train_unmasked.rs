@@ -85,7 +85,7 @@ fn work(knobs: &Knobs, mut watch: Watch) -> Result<Report> {
     }
     let mut written = Table::new([text("trained", "학습"), text("what it writes", "쓴 글")])
         .text_columns([1])
-        .title(text(format!("What they write after {:?}", BEGINNING), format!("{BEGINNING:?} 다음에 쓰는 글")));
+        .title(text(format!("What they write after {BEGINNING:?}"), format!("{BEGINNING:?} 다음에 쓰는 글")));
     for run in &runs {
         written.row([run.name.clone(), run.written[BEGINNING.len()..].replace('\n', "⏎").into()]);
     }
