@@ -13,6 +13,9 @@ use crate::scores::{At, Scores};
 /// From this |lse| on.
 pub const LARGE: f64 = 16.0;
 
+/// And below this: beyond, an lse computed from rounded scores may be further off than [`MARGIN`].
+pub const HUGE: f64 = 1e6;
+
 /// Subtracted beside the log-sum-exp, which is that of rounded scores: so no weight comes near 1, where it would be cut off. The
 /// weights are divided by their sum afterwards.
 pub const MARGIN: f64 = 1.0;

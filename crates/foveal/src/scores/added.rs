@@ -82,7 +82,7 @@ impl<'a> Scores<'a> {
     pub fn is_precise(&self, lse: f64) -> bool {
         let Attention { function, part, .. } = self.attention;
         let large = self.learns_bias() || self.caps() || lse.abs() >= precise::LARGE;
-        large && lse.is_finite() && function.is_none() && part.is_none()
+        large && lse.abs() < precise::HUGE && function.is_none() && part.is_none()
     }
 
     /// Applies the score function to the scores of query i on the keys from `first` on.
