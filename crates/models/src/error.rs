@@ -174,6 +174,8 @@ pub enum Error {
     },
     /// Rollout of attention between two sequences, which has no past to roll out.
     CrossRollout,
+    /// Whoever watched the run has ended it.
+    Stopped,
     /// The loss or a gradient is no longer a finite number.
     Diverged {
         /// In which step, counted from 1.
@@ -351,6 +353,7 @@ impl fmt::Display for Error {
                     "rollout follows a sequence through its layers; ask for encoder or decoder attention instead of cross"
                 )
             }
+            Error::Stopped => write!(f, "the run was stopped"),
             Error::Diverged { step, loss, gradient, learning_rate } => write!(
                 f,
                 "training broke down in step {step}: the loss is {loss} and the norm of its gradient {gradient}, at a learning \

@@ -26,7 +26,7 @@ pub use self::sampler::{Choice, Sampler, Sampling};
 use crate::checkpoint::{Checkpoint, Config};
 use crate::model::LanguageModel;
 use crate::model::language::rewind;
-use crate::trace::{Probe, Trace};
+use crate::trace::{LayerTrace, Probe, Site, Trace};
 use crate::{Error, Result, Tokenizer};
 
 /// What happens when a text outgrows the model's context.
@@ -83,6 +83,11 @@ impl<'m> Session<'m> {
     /// What was attended to, from token [`first`](Session::first) on.
     pub fn trace(&self) -> Trace {
         self.probe.trace()
+    }
+
+    /// The same of one layer; none if it was not kept.
+    pub fn layer_trace(&self, site: Site) -> Option<LayerTrace> {
+        self.probe.layer(site)
     }
 
     /// Reads on. The scores of all tokens to come next: \[V\].

@@ -2,8 +2,8 @@
 
 use ndarray::{ArrayView1, Axis};
 
-use crate::analysis::by_rows;
 use crate::analysis::words::{Group, groups};
+use crate::analysis::{row_blocks, salience};
 use crate::generate::Session;
 use crate::generate::beam::{Search, search, watch};
 use crate::model::{Bert, Sentences, Transformer};
@@ -268,26 +268,13 @@ impl Observation {
         for number in layers {
             let layer = self.layer(number)?;
             for head in 0..layer.heads() {
-                let score = self.salience(layer, head)?;
+                let score = salience(layer, head, self.is_cross(), row_blocks(layer))?;
                 if score > best.2 {
                     best = (number, head, score);
                 }
             }
         }
         Ok((best.0, best.1))
-    }
-
-    /// The sum over the queries of the largest weight on another token.
-    fn salience(&self, layer: &LayerTrace, head: usize) -> Result<f32> {
-        let other = |i: usize, j: usize| self.is_cross() || (j != i && j != 0);
-        let strongest = |i: usize, row: ArrayView1<f32>| {
-            row.iter().enumerate().filter(|(j, _)| other(i, *j)).fold(0.0, |max: f32, (_, w)| max.max(*w))
-        };
-        let mut sum = 0.0;
-        by_rows(layer, (0, head), |rows, weights| {
-            sum += rows.zip(weights.outer_iter()).map(|(i, row)| strongest(i, row)).sum::<f32>();
-        })?;
-        Ok(sum)
     }
 }
 

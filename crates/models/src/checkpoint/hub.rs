@@ -110,6 +110,19 @@ impl Hub {
         self
     }
 
+    /// The names of the models that are whole in the cache, in order.
+    pub fn cached(&self) -> Vec<String> {
+        let Some(cache) = &self.cache else { return Vec::new() };
+        let folders = std::fs::read_dir(cache).into_iter().flatten().flatten();
+        let names = folders.filter_map(|folder| {
+            let name = folder.file_name().to_str()?.strip_prefix("models--")?.replace("--", "/");
+            cached(cache, &name, None).is_some().then_some(name)
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
     /// The path that [`Checkpoint::open`](super::Checkpoint::open) takes, for a path (which wins if it is there), a
     /// model's name on the hub (`gpt2`, `owner/name`), or one file of it (`owner/name/file.gguf`). What is in the cache
     /// is taken from there without asking the server.
