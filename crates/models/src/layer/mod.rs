@@ -34,7 +34,7 @@ pub(crate) mod vector;
 mod weight;
 
 pub use activation::Activation;
-pub(crate) use cross_entropy::log_softmax;
+pub use cross_entropy::log_softmax;
 pub use cross_entropy::{CrossEntropy, Loss};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
