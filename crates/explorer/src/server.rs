@@ -24,10 +24,8 @@ pub struct ServerOptions {
     pub port: u16,
     /// The language of who does not say.
     pub language: Language,
-    /// The page, as HTML.
+    /// The page, as HTML. What its policy allows is what the server allows.
     pub page: String,
-    /// Its Content-Security-Policy.
-    pub policy: String,
     /// Is given a new link when the last one has been used.
     pub used: Box<dyn Fn(&str) + Send + Sync>,
 }

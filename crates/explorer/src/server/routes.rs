@@ -97,7 +97,7 @@ async fn page(Extract(State(shared)): Extract<State>, uri: Uri, headers: HeaderM
         None if known => {
             let mut response =
                 ([(CONTENT_TYPE, "text/html; charset=utf-8")], shared.options.page.clone()).into_response();
-            if let Ok(policy) = HeaderValue::from_str(&shared.options.policy) {
+            if let Some(policy) = policy(&shared.options.page) {
                 response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
             }
             response
@@ -108,6 +108,13 @@ async fn page(Extract(State(shared)): Extract<State>, uri: Uri, headers: HeaderM
             (StatusCode::FORBIDDEN, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
         }
     }
+}
+
+/// The policy that a page has in itself, as a header, which also keeps it out of the frames of others.
+fn policy(page: &str) -> Option<HeaderValue> {
+    let (_, meta) = page.split_once("http-equiv=\"Content-Security-Policy\"")?;
+    let (policy, _) = meta.split_once("content=\"")?.1.split_once('"')?;
+    HeaderValue::from_str(&format!("{policy}; frame-ancestors 'none'")).ok()
 }
 
 /// What is said to who has neither cookie nor token.
