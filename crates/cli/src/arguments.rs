@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod explore;
 mod model;
 mod page;
 mod train;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
+pub use self::explore::Explore;
 pub use self::model::ShowModel;
 pub use self::page::PageOptions;
 pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
@@ -64,6 +66,8 @@ pub struct Common {
 pub enum Command {
     /// See the attention of a text or an image
     See(See),
+    /// Look at all of a model's attention in the browser, live
+    Explore(Explore),
     /// What each head of a model does: scores, and where they are highest
     Heads(Heads),
     /// The attention of a long text as one picture

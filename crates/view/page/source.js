@@ -188,7 +188,8 @@
  */
 
 /**
- * `generate` → parts {token, label, p, text}, one a token, then head: `Run`, the run with what was written.
+ * `generate` → parts {token, label, p, text}, one a token, then head: `Run`, the run with what was written. With
+ * `watch`, parts have a buffer, f32 [keys]: the weights, in that head, of the query that chose the token.
  * @typedef {object} GenerateRequest
  * @property {"generate"} kind
  * @property {string} run
@@ -196,6 +197,7 @@
  * @property {number} temperature 0 is greedy.
  * @property {number} seed
  * @property {HeadName[]} [off]
+ * @property {HeadName} [watch] The head to watch while it writes; head −1 is the mean.
  */
 
 /**
