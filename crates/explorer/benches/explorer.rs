@@ -21,7 +21,8 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let tokenizer = save(folder.path(), layers);
     let mut catalog = Catalog::new();
-    let id = catalog.add_named(&Hub::new(folder.path()).offline(), &folder.path().to_string_lossy()).expect("the model");
+    let id =
+        catalog.add_named(&Hub::new(folder.path()).offline(), &folder.path().to_string_lossy()).expect("the model");
     let explorer = Explorer::new(catalog);
 
     let text = text(&tokenizer, tokens);
@@ -31,8 +32,7 @@ fn main() {
     let at = |head: i64| json!({ "run": run["id"], "site": "decoder", "layer": layers / 2, "head": head });
     let map = |what: &str, measure: &str, head: i64, start: usize, length: usize| {
         let (rows, side) = ([start, start + length], length.min(1024));
-        let request =
-            json!({ "kind": "map", "at": at(head), "measure": measure, "rows": rows, "cols": rows, "size": [side, side] });
+        let request = json!({ "kind": "map", "at": at(head), "measure": measure, "rows": rows, "cols": rows, "size": [side, side] });
         timed(what, || ask(&explorer, &request));
     };
     map("map of a head, first", "weights", 3, 0, n);
@@ -134,7 +134,8 @@ fn send(stream: &mut TcpStream, request: &str) -> String {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase().replace("http/1.1", "HTTP/1.1");
         let chunked = head.contains("transfer-encoding: chunked");
-        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok()).unwrap_or(0);
+        let length =
+            head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok()).unwrap_or(0);
         if chunked && bytes.ends_with(b"0\r\n\r\n") || !chunked && bytes.len() >= end + 4 + length {
             return head;
         }

@@ -55,13 +55,14 @@ fn heads_switched_off_change_the_prediction() {
     let explorer = inside();
     let read = run(&explorer, "shakespeare", TEXT);
     let same = ask(&explorer, json!({ "kind": "predict", "run": read["id"], "off": [] })).unwrap().head;
-    assert_eq!(same["base"], same["changed"]);
-    let off = json!([["decoder", 0, 1], ["decoder", 2, 3]]);
+    let near = |a: &Value, b: &Value| (a["p"].as_f64().unwrap() - b["p"].as_f64().unwrap()).abs() < 1e-6;
+    assert!(same["base"].as_array().unwrap().iter().zip(same["changed"].as_array().unwrap()).all(|(a, b)| near(a, b)));
+    let off = json!([["decoder", 0, 1], ["decoder", 1, 3]]);
     let other = ask(&explorer, json!({ "kind": "predict", "run": read["id"], "off": off })).unwrap().head;
     let open = OpenModel::open("shakespeare").unwrap();
     let model = open.model.as_language_model().unwrap();
     let ids = open.tokenizer().unwrap().encode(TEXT).unwrap().ids().to_vec();
-    let heads = [Head::new(Kind::Decoder, 0, 1), Head::new(Kind::Decoder, 2, 3)];
+    let heads = [Head::new(Kind::Decoder, 0, 1), Head::new(Kind::Decoder, 1, 3)];
     let expected = foveal_models::analysis::ablate(model, &ids, &heads).unwrap();
     let lists = [("base", &expected.next), ("changed", &expected.next_without)];
     for (name, distribution) in lists {
@@ -81,7 +82,7 @@ fn heads_switched_off_change_the_prediction() {
     let alone = ask(&explorer, alone).unwrap().head;
     let first = &alone["next"][0];
     let changed = other["changed"].as_array().unwrap().iter().find(|entry| entry["token"] == first["token"]).unwrap();
-    assert_eq!(changed["p"], first["p"]);
+    assert!(near(changed, first));
 }
 
 #[test]
@@ -128,7 +129,10 @@ fn a_translation_and_an_image() {
         read["sites"].as_array().unwrap().iter().map(|site| site["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["encoder", "decoder", "cross"]);
     assert_eq!(read["sites"][2]["measures"], json!(["weights", "norms"]));
-    let without: Vec<Value> = (0..2).flat_map(|layer| (0..4).map(move |head| json!(["cross", layer, head]))).collect();
+    let heads = read["sites"][2]["heads"].as_u64().unwrap();
+    let layers = read["sites"][2]["layers"].as_array().unwrap().iter();
+    let without: Vec<Value> =
+        layers.flat_map(|layer| (0..heads).map(move |head| json!(["cross", layer, head]))).collect();
     let request =
         json!({ "kind": "run", "model": "translate-en-ko", "text": "The student reads two books.", "off": without });
     let blind = ask(&explorer, request).unwrap().head;
@@ -179,7 +183,7 @@ fn all_heads_at_a_glance_and_in_numbers() {
 fn neurons_multiply_to_the_cell() {
     let explorer = inside();
     let read = run(&explorer, "shakespeare", TEXT);
-    let place = at(&read, "decoder", 2, 1);
+    let place = at(&read, "decoder", 1, 1);
     let neurons = ask(&explorer, json!({ "kind": "neurons", "at": place, "query": 5, "keys": [2, 5] })).unwrap();
     let (q, k) = (numbers(&neurons.buffers[0]), numbers(&neurons.buffers[1]));
     for (n, key) in (2..5).enumerate() {
@@ -198,7 +202,7 @@ fn neurons_multiply_to_the_cell() {
 fn a_long_text_is_sampled_and_fits() {
     let folder = tempfile::tempdir().unwrap();
     save_llama(folder.path(), 2, 64, 1.0);
-    let long = "to be ".repeat(2000);
+    let long = "to be ".repeat(3900);
     let (explorer, id) = over(folder.path(), None);
     let refused = ask(&explorer, json!({ "kind": "run", "model": id, "text": long })).unwrap_err();
     assert_eq!(refused.code, Code::Request);
@@ -208,7 +212,7 @@ fn a_long_text_is_sampled_and_fits() {
     assert!(n > 3000);
     let overview = json!({ "kind": "overview", "run": read["id"], "site": "decoder", "measure": "weights" });
     let overview = ask(&explorer, overview).unwrap().head;
-    assert_eq!(overview["sampled"], json!(n * n * 8 > 1 << 28));
+    assert_eq!((&overview["sampled"], overview["max"].as_array().unwrap().len()), (&json!(true), 8));
     // A map in strips is the engine's.
     let open = over(folder.path(), Some(8192)).0;
     let model = open.catalog().model(&id).unwrap();

@@ -33,7 +33,7 @@ fn reference(layer: &LayerTrace, kind: Kind, head: usize) -> (Array2<f64>, Array
 
 /// The error of a weight in f32: that of its score, which is rounded, and of the sum.
 fn near(got: f32, expected: f64, score: f64) -> bool {
-    (f64::from(got) - expected).abs() <= 1e-7 + expected * 2e-6 * (4.0 + score.abs().min(1e3))
+    (f64::from(got) - expected).abs() <= 1e-7 + expected * 2e-6 * (16.0 + score.abs().min(1e3))
 }
 
 /// Compares random cells of all kinds of replies with the reference.
@@ -52,10 +52,10 @@ fn check(explorer: &Explorer, run: &Value, trace: &Trace, kind: Kind, cells: usi
         let weight = numbers(&ask(explorer, tile).unwrap().buffers[0])[0];
         assert!(near(weight, weights[[i, j]], scores[[i, j]]), "{weight} {} at {i}, {j}", weights[[i, j]]);
         let cell = ask(explorer, json!({ "kind": "cell", "at": place, "query": i, "key": j })).unwrap();
-        assert!((cell.head["weight"].as_f64().unwrap() - weights[[i, j]]).abs() <= 1e-9, "{}", cell.head);
+        assert!((cell.head["weight"].as_f64().unwrap() - weights[[i, j]]).abs() <= 1e-5, "{}", cell.head);
         assert_eq!(cell.head["visible"].as_bool().unwrap(), scores[[i, j]].is_finite());
         if let Some(score) = cell.head["score"].as_f64() {
-            assert!((score - scores[[i, j]]).abs() < 1e-6);
+            assert!((score - scores[[i, j]]).abs() < 1e-5);
         }
         let size = json!([1, 1]);
         let map = json!({ "kind": "map", "at": place, "rows": [i, layer.queries()], "cols": [j, layer.keys()], "size": size });
@@ -92,7 +92,7 @@ fn a_translator() {
 #[test]
 fn a_model_of_sharp_scores() {
     let folder = tempfile::tempdir().unwrap();
-    save_llama(folder.path(), 2, 256, 11.0);
+    save_llama(folder.path(), 2, 256, 13.0);
     let (explorer, id) = over(folder.path(), None);
     let run = run(&explorer, &id, TEXT);
     let trace = OpenModel::open(folder.path().to_str().unwrap()).unwrap().observe(TEXT).unwrap().trace;
@@ -100,7 +100,7 @@ fn a_model_of_sharp_scores() {
     let finite: Vec<f64> = scores.iter().copied().filter(|score| score.is_finite()).collect();
     let mean = finite.iter().sum::<f64>() / finite.len() as f64;
     let deviation = (finite.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / finite.len() as f64).sqrt();
-    assert!((6.0..40.0).contains(&deviation), "the scores have deviation {deviation}");
+    assert!((6.0..16.0).contains(&deviation), "the scores have deviation {deviation}");
     check(&explorer, &run, &trace, Kind::Decoder, 350);
 }
 
