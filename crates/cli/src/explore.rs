@@ -107,8 +107,7 @@ fn read(explorer: &Explorer, request: &RunRequest, output: &Output, cancel: &Can
         shown.set_position((100.0 * part.head["progress"].as_f64().unwrap_or(0.0)) as u64);
         shown.set_message(part.head["what"].as_str().unwrap_or("").to_owned());
     });
-    let asker = Asker { cancel: cancel.clone(), ..asker };
-    let read = explorer.read(request, &asker);
+    let read = explorer.read(request, &asker.cancelled_by(cancel));
     bar.finish_and_clear();
     read.map(drop)
 }

@@ -61,6 +61,12 @@ impl Asker {
         Asker::new(language, |_| ())
     }
 
+    /// The same, who is no longer waiting when `cancel` says so.
+    #[must_use]
+    pub fn cancelled_by(self, cancel: &Cancel) -> Self {
+        Asker { cancel: cancel.clone(), ..self }
+    }
+
     /// Hands out a part of the answer.
     pub fn part(&self, part: Reply) {
         (self.part)(part);
