@@ -77,8 +77,14 @@ impl Model {
         // BigBird's random blocks are drawn for the context.
         let free = |family| !matches!(family, Family::BigBird { .. });
         match self {
-            Model::Llama(model) if free(model.config().attention) => return Ok(model.raise_context(tokens)),
-            Model::Transformer(model) if free(model.config().attention) => return Ok(model.raise_context(tokens)),
+            Model::Llama(model) if free(model.config().attention) => {
+                model.raise_context(tokens);
+                return Ok(());
+            }
+            Model::Transformer(model) if free(model.config().attention) => {
+                model.raise_context(tokens);
+                return Ok(());
+            }
             _ => {}
         }
         let wanted =
