@@ -78,6 +78,11 @@ pub struct Site {
     pub salient: (usize, i64),
 }
 
+/// ‖v·W_o‖ of each key, by kind, layer and head.
+type Norms = HashMap<(Kind, usize, usize), Arc<Array1<f32>>>;
+/// Rollouts by kind and layer, the oldest first.
+type Rollouts = Vec<((Kind, usize), Arc<Array2<f32>>)>;
+
 /// A run.
 pub struct Run {
     /// What links call it. The same text read by the same model has the same id.
@@ -89,8 +94,8 @@ pub struct Run {
     /// The kinds of attention there are.
     pub sites: Vec<Site>,
     bytes: usize,
-    norms: Mutex<HashMap<(Kind, usize, usize), Arc<Array1<f32>>>>,
-    rollouts: Mutex<Vec<((Kind, usize), Arc<Array2<f32>>)>>,
+    norms: Mutex<Norms>,
+    rollouts: Mutex<Rollouts>,
 }
 
 /// The id of a run that begins with `request` and goes on with `written`.
@@ -303,7 +308,7 @@ fn site(reading: &Reading, (kind, queries, keys): (Kind, usize, usize), cancel: 
 /// All rows of a short text, and some of a long one.
 fn sample(queries: usize) -> Vec<std::ops::Range<usize>> {
     if queries <= SALIENCE_ROWS {
-        return vec![0..queries];
+        return std::iter::once(0..queries).collect();
     }
     (1..=SALIENCE_SAMPLE).map(|n| n * queries / SALIENCE_SAMPLE).map(|end| end - 1..end).collect()
 }

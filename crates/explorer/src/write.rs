@@ -68,7 +68,7 @@ pub fn generate(
 ) -> Result<Run, Fault> {
     let (model, tokenizer) = (open.model.as_language_model()?, open.tokenizer()?);
     let off = heads_of(open, &request.off)?;
-    if !(1..=MOST_WRITTEN).contains(&request.count) || !(request.temperature >= 0.0 && request.temperature <= 100.0) {
+    if !(1..=MOST_WRITTEN).contains(&request.count) || !(0.0..=100.0).contains(&request.temperature) {
         return Err(Fault::request(
             format!("ask for 1 to {MOST_WRITTEN} tokens at a temperature from 0 to 100"),
             format!("토큰은 1~{MOST_WRITTEN}개, 온도는 0~100 사이로 정하십시오"),

@@ -144,8 +144,8 @@ async fn answer(
     if !shared.guard.knows(headers) {
         return Err((StatusCode::FORBIDDEN, Fault { code: crate::fault::Code::Request, text: unknown() }));
     }
-    let json = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !json.is_some_and(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json")) {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().map(str::trim) != Some("application/json") {
         let fault =
             Fault::request("ask with Content-Type: application/json", "Content-Type: application/json으로 물으십시오");
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, fault));
