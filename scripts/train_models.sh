@@ -2,7 +2,7 @@
 # Trains the models inside the program, from nothing: those that are named, or all.
 #
 #     make models             all, about an hour on two cores
-#     make model-induction    one
+#     make model-shakespeare  one
 #
 # The same commands with the same seed give the same losses on any machine of the same instruction set. A run that was
 # interrupted is begun again.
@@ -19,8 +19,6 @@ train() {
         $FOVEAL train text "$cache/shakespeare/dataset.txt" --also "$cache/shakespeare/plays.txt" -d "$out/$1" \
             --shape llama --vocabulary 6656 --dims 160 --heads 10 --layers 5 --context 256 --batch 8 \
             --steps 2000 --rate 0.003 --dropout 0.05 --evaluate-every 200 --half ;;
-    induction)
-        $FOVEAL train repeats -d "$out/$1" --half ;;
     digits)
         $FOVEAL train digits "$cache/mnist/train-images-idx3-ubyte" "$cache/mnist/train-labels-idx1-ubyte" \
             -d "$out/$1" --steps 1500 --half ;;
@@ -30,7 +28,7 @@ train() {
     esac
 }
 
-all="translate-en-ko shakespeare induction digits"
+all="translate-en-ko shakespeare digits"
 for name in ${*:-$all}; do
     rm -rf "${out:?}/$name"
     train "$name"

@@ -137,7 +137,7 @@ pub struct TrainRepeats {
     #[command(flatten)]
     pub run: Run,
     /// Tokens that the model sees
-    #[arg(long, default_value_t = 128, value_name = "N")]
+    #[arg(long, default_value_t = 32, value_name = "N")]
     pub context: usize,
 }
 

@@ -33,8 +33,8 @@ pub fn run(arguments: &TrainRepeats, output: Output) -> Result<()> {
         ..LlamaConfig::nano()
     };
     let model = Llama::new(&sizes, &mut Random::new(run.seed))?;
-    let task = Repeats::new(sizes.vocabulary, sizes.context, run.batch.unwrap_or(32))?;
-    let plan = Plan { steps: 3000, peak: 3e-3, weight_decay: 0.01, evaluate_every: 500, ..Plan::default() };
+    let task = Repeats::new(sizes.vocabulary, sizes.context, run.batch.unwrap_or(64))?;
+    let plan = Plan { steps: 1000, peak: 3e-3, weight_decay: 0.01, evaluate_every: 500, ..Plan::default() };
     let parameters = model.parameter_count();
     let mut trainer = run.trainer(&task, model, run.plan(plan))?;
     let repeated = Repeated { period: sizes.context / 2, ..Repeated::default() };
