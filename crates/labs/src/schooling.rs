@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use foveal::Attention;
 use foveal_models::Tokenizer;
 use foveal_models::layer::{CrossEntropy, Loss, Random};
-use foveal_models::train::{Plan, StepContext, Task, Trainer};
+use foveal_models::train::{Fingerprint, Plan, StepContext, Task, Trainer};
 use ndarray::ArrayView1;
 
 use crate::tiny::{CONTEXT, Tiny};
@@ -153,6 +153,10 @@ impl Task for School {
         let loss = context.cross_entropy(None).forward_backward(&mut logits, &targets)?;
         model.backward(&saved, &logits, grad)?;
         Ok(loss)
+    }
+
+    fn fingerprint(&self, _: &Tiny) -> Fingerprint {
+        Fingerprint::default().data("learned tokens", self.learned.iter().copied()).fact("batch", BATCH)
     }
 
     fn evaluate(&self, model: &Tiny) -> Result<f32, foveal_models::Error> {

@@ -4,11 +4,11 @@
 
 use foveal::Attention;
 use foveal_models::layer::{
-    Activation, Embedding, LayerNorm, Mlp, MultiHeadAttention, NormOrder, ParamMut, Parameters, Random, Residual,
-    Source, layer_norm, mlp, multi_head, residual,
+    Activation, Embedding, LayerNorm, Mlp, MultiHeadAttention, NormOrder, Param, ParamMut, Parameters, Random,
+    Residual, Source, layer_norm, mlp, multi_head, residual,
 };
 use foveal_models::{Error, Result};
-use ndarray::{ArcArray2, Array2, Array4, ArrayViewD};
+use ndarray::{ArcArray2, Array2, Array4};
 
 /// D.
 pub const WIDTH: usize = 64;
@@ -135,14 +135,14 @@ impl Tiny {
 }
 
 impl Parameters for Tiny {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.tokens.visit(&format!("{prefix}tokens"), f);
-        self.positions.visit(&format!("{prefix}positions"), f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.tokens.params(&format!("{prefix}tokens"), f);
+        self.positions.params(&format!("{prefix}positions"), f);
         for (i, block) in self.blocks.iter().enumerate() {
-            block.attention.visit(&format!("{prefix}{i}.attention"), f);
-            block.mlp.visit(&format!("{prefix}{i}.mlp"), f);
+            block.attention.params(&format!("{prefix}{i}.attention"), f);
+            block.mlp.params(&format!("{prefix}{i}.mlp"), f);
         }
-        self.norm.visit(&format!("{prefix}norm"), f);
+        self.norm.params(&format!("{prefix}norm"), f);
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
