@@ -155,6 +155,10 @@ impl Task for School {
         Ok(loss)
     }
 
+    fn fingerprint(&self, _: &Tiny) -> Fingerprint {
+        Fingerprint::default().data("learned tokens", self.learned.iter().copied()).fact("batch", BATCH)
+    }
+
     fn evaluate(&self, model: &Tiny) -> Result<f32, foveal_models::Error> {
         self.loss(model, &model.attention)
     }
