@@ -91,7 +91,8 @@ export class App {
     Object.assign(state, to);
     const { site } = this;
     if (moved) Object.assign(state, { at: null, pin: null, cell: null, with: null }, to, { layer: to.layer ?? site.salient[0], head: to.head ?? site.salient[1] });
-    if (to.unit !== undefined || to.hide !== undefined) state.at = null;
+    // A part is counted in entries: in others it would be another part.
+    if ((to.unit !== undefined || to.hide !== undefined) && to.at === undefined) state.at = null;
     if (!site.layers.includes(state.layer)) state.layer = site.layers.reduce((best, layer) => (Math.abs(layer - state.layer) < Math.abs(best - state.layer) ? layer : best));
     state.head = Math.max(-1, Math.min(state.head, site.heads - 1));
     if (!site.measures.includes(state.measure)) state.measure = "weights";

@@ -34,7 +34,10 @@ async function begin() {
   listen(app);
   live(app);
   app.change({});
-  window.addEventListener("hashchange", () => app.change(parse(fromAddress())));
+  window.addEventListener("hashchange", () => {
+    app.openRun(parse(fromAddress()));
+    app.change({});
+  });
   if (isFirstVisit()) tour();
 }
 

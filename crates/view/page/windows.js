@@ -30,7 +30,7 @@ export async function drawWindow(app) {
     app.keys.window = key;
     document.body.dataset.ready = "no";
     try {
-      const window = { ...range, heads: await Promise.all(heads.map(async (head) => ({ head, values: await app.entries({ ...app.at, head }, range.rows, range.cols) }))) };
+      const window = { ...range, shows: [state.layer, state.head, range.rows[0], range.cols[0]].join("."), heads: await Promise.all(heads.map(async (head) => ({ head, values: await app.entries({ ...app.at, head }, range.rows, range.cols) }))) };
       const neurons = state.view === "neurons" ? await fetchNeurons(app, range.cols) : null;
       if (app.keys.window !== key) return;
       [app.window, app.neurons] = [window, neurons];
@@ -40,8 +40,10 @@ export async function drawWindow(app) {
   }
   if (!app.window || app.window.heads[0].values.length !== (range.rows[1] - range.rows[0]) * (range.cols[1] - range.cols[0])) return;
   const size = app.size();
-  if (state.view === "table") fillTable($("table"), app.linesPicture, app.meta.digits);
-  else if (state.view === "neurons") app.paint($("canvas"), size, (painter) => paintNeurons(app, painter, size));
+  if (state.view === "table") {
+    fillTable($("table"), app.linesPicture, app.meta.digits);
+    $("table").dataset.shows = app.window.shows;
+  } else if (state.view === "neurons") app.paint($("canvas"), size, (painter) => paintNeurons(app, painter, size));
   else {
     app.plot = linesPlot(app.linesPicture, size);
     app.paint($("canvas"), size, (painter) => drawLines(painter, app.linesPicture, app.plot));

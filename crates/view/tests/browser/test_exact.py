@@ -10,6 +10,13 @@ READ = """([rows, cols]) => [...document.querySelectorAll("#table tbody tr")].sl
   .map((row) => [...row.querySelectorAll("td")].slice(...cols).map((cell) => cell.textContent))"""
 
 
+def read(it, fragment, shows, count):
+    """Goes to a place by its link, and reads the table there."""
+    it.page.evaluate("fragment => (location.hash = fragment)", fragment)
+    it.page.wait_for_selector(f"#table[data-shows='{shows}']")
+    return it.page.evaluate(READ, [[0, count], [0, count]])
+
+
 def printed_numbers_are_the_engines(browser, folder):
     for name in ("exact", "half", "steep"):
         cells = json.loads((folder / f"page-{name}.json").read_text())
@@ -17,12 +24,12 @@ def printed_numbers_are_the_engines(browser, folder):
         checked = 0
         with Opened(browser, folder / f"page-{name}.html", fragment="view=table&unit=tokens") as it:
             for place in cells:
-                fragment = f"view=table&unit=tokens&layer={place['layer']}&head={place['head']}&at={place['top']},{place['left']},{place['top'] + 20},{place['left'] + 20}"
-                it.settled(lambda: it.page.evaluate("fragment => (location.hash = fragment)", fragment))
-                it.page.wait_for_timeout(40)
-                shown = it.page.evaluate(READ, [[0, 20], [0, 20]])
+                # A table shows 40 of the 200 tokens, and ends with them.
+                top, left = min(place["top"], 160), min(place["left"], 160)
+                fragment = f"view=table&unit=tokens&layer={place['layer']}&head={place['head']}&at={top},{left},{top + 40},{left + 40}"
+                shown = read(it, fragment, f"{place['layer']}.{place['head']}.{top}.{left}", 40)
                 for k, (i, j, exact) in enumerate(place["cells"]):
-                    text = shown[i][j]
+                    text = shown[i + place["top"] - top][j + place["left"] - left]
                     if text.startswith("<"):
                         assert exact < 10**-digits * 1.5, (name, place, k, text, exact)
                     elif "e" in text:
@@ -45,9 +52,7 @@ def pages_of_models_print_their_weights(browser, folder):
         with Opened(browser, page, fragment="view=table&unit=tokens") as it:
             for head in chance.sample(figures["heads"], min(20, len(figures["heads"]))):
                 fragment = f"view=table&unit=tokens&layer={head['layer']}&head={head['head']}"
-                it.settled(lambda: it.page.evaluate("fragment => (location.hash = fragment)", fragment))
-                it.page.wait_for_timeout(40)
-                shown, values = it.page.evaluate(READ, [[0, 40], [0, 40]]), head["values"]
+                shown, values = read(it, fragment, f"{head['layer']}.{head['head']}.0.0", 40), head["values"]
                 for _ in range(50):
                     i, j = chance.randrange(min(40, len(values))), chance.randrange(min(40, len(values[0])))
                     error = abs(float(shown[i][j]) - values[i][j])
