@@ -162,11 +162,6 @@ impl Task for School {
     fn evaluate(&self, model: &Tiny) -> Result<f32, foveal_models::Error> {
         self.loss(model, &model.attention)
     }
-
-    fn fingerprint(&self, _: &Tiny) -> Fingerprint {
-        let fingerprint = Fingerprint::default().data("learned tokens", self.learned.iter().copied());
-        fingerprint.fact("tokens of a window", CONTEXT).fact("batch", BATCH)
-    }
 }
 
 /// The plan of a lab's training.
