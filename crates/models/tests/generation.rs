@@ -203,7 +203,7 @@ mod encoder_decoder {
     use foveal_models::model::{Transformer, TransformerConfig};
     use foveal_models::trace::{Capture, Kind};
 
-    const FRAME: BosEos = BosEos { begin: 0, end: 1 };
+    const FRAME: BosEos = BosEos { begin: 0, end: 1, unsure: None };
     const VOCABULARY: u32 = 6;
 
     fn model() -> Transformer {

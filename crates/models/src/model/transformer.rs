@@ -15,7 +15,7 @@ use super::names::{self, Names};
 use super::stack;
 use crate::checkpoint::{Checkpoint, Config, Dtype};
 use crate::layer::{
-    Activation, Embedding, Family, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Place,
+    Activation, Embedding, Family, Guide, Layer, LayerNorm, Linear, Memory, Mlp, MultiHeadAttention, NormOrder, Place,
     Projection, Random, Residual, Source, dropout, expect, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe, Site};
@@ -420,6 +420,20 @@ impl Transformer {
     /// # Errors
     /// If dlogits is not shaped like the logits.
     pub fn backward(&self, saved: &Saved, dlogits: &Array2<f32>, grad: &mut Self) -> Result<HeadGradients> {
+        self.backward_guided(saved, dlogits, None, grad)
+    }
+
+    /// The same, with the gradients of a loss on the weights of a head of cross-attention, in this layer, added.
+    ///
+    /// # Errors
+    /// As [`backward`](Transformer::backward); also if the guide does not fit.
+    pub fn backward_guided(
+        &self,
+        saved: &Saved,
+        dlogits: &Array2<f32>,
+        guide: Option<(usize, Guide)>,
+        grad: &mut Self,
+    ) -> Result<HeadGradients> {
         let dhidden = match (&self.head, &mut grad.head) {
             (Some(head), Some(dhead)) => head.logits_backward(&saved.hidden, dlogits, dhead)?,
             _ => self.target.logits_backward(&saved.hidden, dlogits, &mut grad.target)?,
@@ -427,7 +441,8 @@ impl Transformer {
         let mut dx = self.decoder_norm.backward(&saved.decoder_norm, dhidden, &mut grad.decoder_norm)?;
         let (mut dmemory, mut dgates) = (None, HeadGradients::default());
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
-            let gradients = block.backward(saved, dx, &mut grad.decoder[layer])?;
+            let guide = guide.as_ref().filter(|(guided, _)| *guided == layer).map(|(_, guide)| guide);
+            let gradients = block.backward(saved, dx, guide, &mut grad.decoder[layer])?;
             dgates.extend(gradients.dgates.map(|dgates| (Site { kind: Kind::Decoder, layer }, dgates)));
             dgates.extend(gradients.dcross_gates.map(|dgates| (Site { kind: Kind::Cross, layer }, dgates)));
             block::collect(&mut dmemory, gradients.dmemory)?;
