@@ -225,7 +225,12 @@ impl Observation {
         Ok(Observation { masked, ..Observation::of_self(&encoding, Kind::Encoder, probe.into_trace()) })
     }
 
-    fn of_translation(open: &OpenModel, model: &Transformer, encoding: Encoding, options: &ReadOptions) -> Result<Self> {
+    fn of_translation(
+        open: &OpenModel,
+        model: &Transformer,
+        encoding: Encoding,
+        options: &ReadOptions,
+    ) -> Result<Self> {
         let (kind, bos_eos) = (options.kind.unwrap_or(Kind::Cross), open.bos_eos()?);
         let source = Sentence::of(open.tokenizer()?, encoding);
         let best = search(model, &source.ids, bos_eos, options.search)?.swap_remove(0);

@@ -20,7 +20,7 @@ use crate::report::Report;
 /// Sentences that are held out; those to learn from never end.
 const SIZES: Sizes = Sizes { train: 0, sentences: 1000, combinations: 1000 };
 /// Pairs of a step.
-const BATCH: usize = 128;
+const BATCH: usize = 64;
 /// How much the links count that one head learns.
 const GUIDED: f32 = 0.2;
 
@@ -36,14 +36,13 @@ pub fn run(arguments: &TrainPairs, output: Output) -> Result<()> {
     let material = Material::new(&grammar, &corpus, plan.steps * batch, run.seed);
     let languages = material.languages(plan.steps * batch, run.seed)?;
     let held_out = corpus.sentences.iter().map(|pair| example(&languages, pair)).collect::<Result<_>>()?;
-    let model = model_of(&languages, run, TransformerConfig::small().context)?;
+    let model = model_of(&languages, run, TransformerConfig { hidden: 384, ..TransformerConfig::small() })?;
     let parameters = model.parameter_count();
     let bos_eos = languages.bos_eos()?;
     let draw = |random: &mut foveal_models::layer::Random| material.draw(&languages, random);
     let guided = GuidedHead { layer: model.config().decoder_layers - 1, head: 0, factor: GUIDED };
-    let task = Task::drawn(draw, held_out, batch, (bos_eos.begin, bos_eos.end))?
-        .with_vocabularies(&languages)
-        .guided(guided);
+    let task =
+        Task::drawn(draw, held_out, batch, (bos_eos.begin, bos_eos.end))?.with_vocabularies(&languages).guided(guided);
     let mut filmed =
         arguments.snapshot.as_deref().map(|sentence| Filmed::new(&languages, &corpus, sentence)).transpose()?;
     let mut trainer = run.trainer(&task, model, plan)?;
@@ -63,7 +62,8 @@ pub fn run(arguments: &TrainPairs, output: Output) -> Result<()> {
     }
     let best = trainer.best();
     let aligners = align(&languages, best, &corpus)?;
-    let alignment = Alignment { layer: aligners[0].layer, head: aligners[0].head };
+    let (layer, head) = (aligners[0].layer, aligners[0].head);
+    let alignment = Alignment { layer, head, guided: (layer, head) == (guided.layer, Some(guided.head)) };
     save(&languages, &best.clone().with_alignment(alignment), run)?;
     let judgement = Judgement::of(&languages, best, &corpus, aligners)?;
     output.show(&Report {

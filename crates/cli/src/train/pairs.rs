@@ -30,15 +30,14 @@ pub fn run(arguments: &TrainPairs, output: Output) -> Result<()> {
     }
 }
 
-pub(super) fn model_of(languages: &Languages, run: &Run, context: usize) -> Result<Transformer> {
-    let base = TransformerConfig::small();
+/// A new model for these languages: of the sizes of `base`, where the user wants no others.
+pub(super) fn model_of(languages: &Languages, run: &Run, base: TransformerConfig) -> Result<Transformer> {
     let (width, layers) = (run.dims.unwrap_or(base.width), run.layers.unwrap_or(base.encoder_layers));
     let sizes = TransformerConfig {
         source_vocabulary: languages.source.vocabulary(),
         target_vocabulary: languages.target.vocabulary(),
-        context,
         width,
-        hidden: 4 * width,
+        hidden: width * base.hidden / base.width,
         heads: run.heads.unwrap_or(base.heads),
         encoder_layers: layers,
         decoder_layers: layers,
@@ -95,7 +94,7 @@ fn own(arguments: &TrainPairs, path: &Path, output: Output) -> Result<()> {
     let strip = |examples: &[(usize, Example)]| examples.iter().map(|(_, example)| example.clone()).collect();
     let task = Task::new(strip(&learned), strip(&held_out), run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?
         .with_vocabularies(&languages);
-    let model = model_of(&languages, run, context)?;
+    let model = model_of(&languages, run, TransformerConfig::small())?;
     let parameters = model.parameter_count();
     let mut trainer = run.trainer(&task, model, run.plan(Plan { dropout: 0.2, ..plan() }))?;
     let ended = run.train(&mut trainer, &mut |_, _: &Progress| Ok(()))?;

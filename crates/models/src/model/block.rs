@@ -12,8 +12,8 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Guide, Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout, fourier,
-    multi_head, residual,
+    Guide, Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout,
+    fourier, multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
