@@ -140,7 +140,7 @@ fn refusal(sentence: &Sentence, text: &str, output: &Output) -> Option<String> {
 }
 
 /// What a reader should know of a translation: words that were copied, and how sure the translator is.
-fn remarks(confidence: f32, unknown: &[Unknown], translation: &str, output: &Output) -> Vec<String> {
+fn remarks(confidence: Option<f32>, unknown: &[Unknown], translation: &str, output: &Output) -> Vec<String> {
     let tr = |english, korean| output.language.of(english, korean);
     let mut remarks = Vec::new();
     for (copied, english, korean) in [
@@ -153,6 +153,7 @@ fn remarks(confidence: f32, unknown: &[Unknown], translation: &str, output: &Out
             remarks.push(format!("{}: {}", words.join(", "), tr(english, korean)));
         }
     }
+    let Some(confidence) = confidence else { return remarks };
     let says = match confidence {
         sure if sure >= SURE => "",
         doubtful if doubtful >= DOUBTFUL => tr(", not quite sure", ", 확실하지 않음"),

@@ -98,8 +98,9 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// ln p of all of them together.
     pub log_probability: f32,
-    /// How sure the model is of it, from 0 to 1; see [`Sentence::confidence`].
-    pub confidence: f32,
+    /// How sure the model is of it, from 0 to 1; see [`Sentence::confidence`]. None if it has not learned to be unsure: then it
+    /// is sure of anything.
+    pub confidence: Option<f32>,
     /// The words that it does not know.
     pub unknown: Vec<Unknown>,
 }
@@ -247,7 +248,7 @@ impl Observation {
             text: source.fill(target.text().trim()),
             tokens: best.tokens,
             log_probability: best.log_probability,
-            confidence: source.confidence(best.log_probability),
+            confidence: bos_eos.unsure.map(|_| source.confidence(best.log_probability)),
             unknown: source.unknown.clone(),
         };
         let seen = Observation::of_self(&source.encoding, kind, trace);
