@@ -8,6 +8,8 @@ VENV := .venv-bench
 
 # The documents' line of Shakespeare, and a sentence to translate.
 LINE := ROMEO: But soft, what light through yonder window breaks?
+# A head of the model inside that looks at the word before.
+HEAD := --layer 4 --head 4
 SENTENCE := The student reads two books.
 # The oldest compiler that is promised to do.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -17,15 +19,15 @@ SINCE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD)
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples lessons lessons-test site browser-test chromium sanitize doc bench compare package msrv semver
+.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples lessons lessons-test site page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 visualize: ## self-attention, all heads and the causal mask, in the terminal and as pictures in out/
 	@mkdir -p out
-	@$(FOVEAL) see "$(LINE)" --tokens words
-	@$(FOVEAL) see "$(LINE)" --tokens words -o out/attention.png
+	@$(FOVEAL) see "$(LINE)" --tokens words $(HEAD)
+	@$(FOVEAL) see "$(LINE)" --tokens words $(HEAD) -o out/attention.png
 	@$(FOVEAL) see "$(LINE)" --head all -o out/heads.png
 	@$(FOVEAL) see "$(LINE)" -o out/attention.html
 	@$(FOVEAL) lab causal -o out/causal.png
@@ -38,7 +40,7 @@ translate: ## translate a sentence, and see what each word was made from
 data: ## fetch the real checkpoints, vocabularies and texts that tests need, once, into the user's cache
 	python3 scripts/fetch_test_data.py
 
-training-data: ## fetch the play and the digits that the models inside are trained on
+training-data: ## fetch the plays and the digits that the models inside are trained on
 	python3 scripts/fetch_test_data.py training
 
 strings: ## fetch English-Korean strings of programs, to train a translator on (apt-get, some minutes)
@@ -47,7 +49,10 @@ strings: ## fetch English-Korean strings of programs, to train a translator on (
 models: training-data ## train the models inside the program again, from nothing, into crates/assets/models
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh
 
-test: data fmt lint rust-test examples lessons-test browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
+model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko
+	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
+
+test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -74,9 +79,27 @@ examples:
 	$(CARGO) run --quiet --package foveal-models --example heads -- crates/assets/models/shakespeare >/dev/null
 	$(CARGO) run --quiet --package foveal-models --example tile -- crates/assets/models/shakespeare "to be or not to be" >/dev/null
 
+# The page's program is plain JavaScript; its types stand in comments.
+page-types: node_modules/ready
+	node_modules/.bin/tsc --project crates/view/page/jsconfig.json
+
+node_modules/ready: Makefile
+	npm install --no-save --no-package-lock --silent --no-audit --no-fund typescript@7.0.2
+	touch $@
+
+wasm: ## the engine as WebAssembly, which the page computes with: crates/view/page/engine.wasm
+	CARGO="$(CARGO)" scripts/wasm.sh
+
+wasm-check:
+	scripts/wasm.sh --check
+
 # The page in real Chromium.
 browser-test: .venv-browser/ready chromium
 	$(CARGO) run --quiet --package foveal-view --example gallery -- out/gallery pages
+	@for ending in html json; do \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(LINE)" --layer all --tokens tokens --exact -o out/gallery/model-shakespeare.$$ending && \
+	  $(CARGO) run --quiet --package foveal-cli -- see "$(SENTENCE)" --model translate-en-ko --layer all --tokens tokens --exact -o out/gallery/model-translate.$$ending || exit 1; \
+	done
 	.venv-browser/bin/python crates/view/tests/browser/check.py out/gallery
 
 chromium:

@@ -10,24 +10,26 @@ cd "$(dirname "$0")/.."
 here=$PWD/scripts/sanitize
 cargo=${CARGO:-cargo}
 folder=${CARGO_TARGET_DIR:-$PWD/target}/sanitize
-sanitized=(env RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0)
 target=x86_64-unknown-linux-gnu
 
-# Every kernel on every instruction set, odd sizes, strided arrays, bad input. Left out: the reference, which is safe code,
-# and the sweep, which compares numbers on the paths that `options` takes as well.
+# Every kernel on every instruction set, odd sizes, strided arrays, bad input, and the products of layers. Left out: the
+# reference, which is safe code, and the sweep, which compares numbers on the paths that `options` takes as well.
 address() {
-  "${sanitized[@]}" RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR="$folder/address" \
-    LSAN_OPTIONS="suppressions=$here/leak.supp:print_suppressions=0" \
-    "$cargo" test -p foveal --target $target --lib --test family --test grid --test isa --test linear --test matmul \
-    --test memory --test options --test pytorch --test rules --test sparse --test threads
+  export RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR="$folder/address"
+  export LSAN_OPTIONS="suppressions=$here/leak.supp:print_suppressions=0"
+  "$cargo" test -p foveal-compute --target $target --lib --tests
+  "$cargo" test -p foveal --target $target --lib --test cache --test extremes --test family --test grid --test isa \
+    --test limits --test linear --test memory --test nan --test options --test packed --test parts --test pytorch \
+    --test rules --test score --test sinks --test sparse --test threads --test types
 }
 
 # Threads that share work, watched from within the pool; all other tests call from outside of it. crossbeam has fences that
 # ThreadSanitizer cannot follow, and with its cfg orderings that it can.
 thread() {
-  "${sanitized[@]}" CARGO_TARGET_DIR="$folder/thread" TSAN_OPTIONS="suppressions=$here/thread.supp" \
-    RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg=crossbeam_sanitize_thread" \
-    "$cargo" test -p foveal --target $target --test threads
+  export RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 CARGO_TARGET_DIR="$folder/thread"
+  export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg=crossbeam_sanitize_thread"
+  export TSAN_OPTIONS="suppressions=$here/thread.supp"
+  "$cargo" test -p foveal --target $target --test threads
 }
 
 # What the sanitizers do not see: values that were never written. valgrind runs one thread at a time, 50 times slower, and
@@ -43,10 +45,11 @@ memory() {
 
 for part in "${@:-all}"; do
   case $part in
-    all) address; thread; memory ;;
-    address) address ;;
-    thread) thread ;;
-    valgrind) memory ;;
+    # Each in a shell of its own, for what it exports.
+    all) (address); (thread); (memory) ;;
+    address) (address) ;;
+    thread) (thread) ;;
+    valgrind) (memory) ;;
     *) echo "there is no part $part, but address, thread and valgrind" >&2; exit 1 ;;
   esac
 done

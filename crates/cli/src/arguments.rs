@@ -1,14 +1,21 @@
 //! What can be said on the command line.
 
+mod explore;
+mod model;
+mod page;
 mod train;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
-pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainTask, TrainText};
+pub use self::explore::Explore;
+pub use self::model::ShowModel;
+pub use self::page::PageOptions;
+pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
 use crate::language::Language;
 
 /// Exact attention, and a way to look at all of it.
@@ -59,12 +66,16 @@ pub struct Common {
 pub enum Command {
     /// See the attention of a text or an image
     See(See),
+    /// Look at all of a model's attention in the browser, live
+    Explore(Explore),
     /// What each head of a model does: scores, and where they are highest
     Heads(Heads),
     /// The attention of a long text as one picture
     Map(Map),
     /// Write on from a text
     Generate(Generate),
+    /// What a model is: architecture, sizes, type, tokenizer, context
+    Model(ShowModel),
     /// Translate English to Korean, and see what each word was made from
     Translate(Translate),
     /// Train a model: on a text, on pairs of sentences, or on digits
@@ -78,7 +89,7 @@ pub enum Command {
 }
 
 /// Which model.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ModelChoice {
     /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko, digits
     #[arg(short, long, value_name = "PATH|NAME")]
@@ -86,7 +97,7 @@ pub struct ModelChoice {
 }
 
 /// Where a text comes from.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TextChoice {
     /// The text; - for standard input
     pub text: Option<String>,
@@ -119,6 +130,22 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// As links of a page call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Tokens => "tokens",
+            Unit::Words => "words",
+        }
+    }
+
+    /// The first token of the entry with this number.
+    pub fn first(self, axis: &TokenAxis, entry: usize) -> usize {
+        match self {
+            Unit::Tokens => entry,
+            Unit::Words => axis.groups.get(entry).map_or(0, |group| group.tokens.start),
+        }
+    }
+
     /// An axis of tokens in this unit.
     pub fn of(self, axis: &TokenAxis) -> TokenAxis {
         match self {
@@ -168,7 +195,7 @@ impl From<KindChoice> for Kind {
     }
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Without --layer and --head the head is shown that attends most to other tokens than itself and the first one.
 
@@ -177,6 +204,8 @@ Examples:
   foveal see \"나는 학교에 갑니다\" --tokens words --view lines
   echo \"to be or not to be\" | foveal see --layer 2 --head all
   foveal see \"The cat sat\" -o attention.html      # all layers and heads, to explore
+  foveal see --model bert-base-uncased \"The cat [MASK] on the mat.\"
+  foveal see --model SmolLM2.gguf --chat \"What is attention?\"
   foveal see --image digit.png")]
 pub struct See {
     #[command(flatten)]
@@ -192,9 +221,9 @@ pub struct See {
     /// A head from 0, or all
     #[arg(long, value_parser = which, value_name = "N|all")]
     pub head: Option<Which>,
-    /// Tokens, or whole words
-    #[arg(long, value_enum, default_value_t)]
-    pub tokens: Unit,
+    /// Tokens, or whole words [default: tokens, but the bytes of one character together; words in a page]
+    #[arg(long, value_enum)]
+    pub tokens: Option<Unit>,
     /// What the cells show
     #[arg(long, value_enum, default_value_t)]
     pub show: Show,
@@ -207,16 +236,27 @@ pub struct See {
     /// Which attention of an encoder-decoder [default: cross]
     #[arg(long, value_enum)]
     pub kind: Option<KindChoice>,
+    /// At most this many tokens from the beginning [default: all]
+    #[arg(long, value_name = "N")]
+    pub most: Option<NonZeroUsize>,
+    /// The text is what a user says: put it into the model's own chat template
+    #[arg(long)]
+    pub chat: bool,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-previous: weight on the token before · duplicate: on earlier equal tokens · induction: on what followed them
-sink: the largest share that one early token gets · entropy: in nats, low where a head is sure
+previous, next: weight on the token before and after · duplicate: on earlier equal tokens · induction: on what followed them
+separator: on special tokens · sink: the largest share that one early token gets · entropy: in nats, low where a head is sure
+class: what takes at least half of the weight that is not left at the first token or at special tokens, and three times what
+equal weights would give it
 
 Examples:
   foveal heads
   foveal heads --model SmolLM2.gguf --by induction --top 5
+  foveal heads --model all-MiniLM-L6-v2 --by next
   foveal heads --model gpt2 --file text.txt -o heads.svg")]
 pub struct Heads {
     #[command(flatten)]
@@ -243,8 +283,10 @@ pub struct Heads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     Previous,
+    Next,
     Duplicate,
     Induction,
+    Separator,
     Sink,
     Entropy,
     Confidence,
@@ -281,6 +323,8 @@ pub struct Map {
     /// How the weights in a pixel become one
     #[arg(long, value_enum, default_value_t = PoolChoice::Max)]
     pub pool: PoolChoice,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -302,6 +346,7 @@ fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
 Examples:
   foveal generate \"ROMEO:\"
   foveal generate --model SmolLM2.gguf \"The capital of France is\" --most 20
+  foveal generate --model SmolLM2.gguf --chat \"What is the capital of France?\"
   foveal generate \"To be\" --temperature 0.8 --top-k 40 --seed 7")]
 pub struct Generate {
     #[command(flatten)]
@@ -323,6 +368,9 @@ pub struct Generate {
     /// What chance follows from
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
+    /// The text is what a user says: put it into the model's own chat template, and write the answer
+    #[arg(long)]
+    pub chat: bool,
     /// Past the model's context, forget the older half instead of stopping with an error
     #[arg(long)]
     pub slide: bool,
@@ -351,6 +399,8 @@ pub struct Translate {
     /// Tokens, or whole words
     #[arg(long, value_enum, default_value_t = Unit::Words)]
     pub tokens: Unit,
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 #[derive(Args, Debug)]
@@ -372,6 +422,9 @@ pub struct Lab {
     /// Numbers of tokens to try
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     pub tokens: Vec<usize>,
+    /// Steps of training
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
     /// What random numbers follow from
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -1,6 +1,7 @@
 //! `foveal generate`: writing on, token by token.
 
 use anyhow::Result;
+use foveal_models::ReadOptions;
 use foveal_models::generate::{Choice, End, GenerateOptions, Overflow, Sampling};
 use serde_json::json;
 
@@ -12,7 +13,8 @@ pub fn run(generate: &Generate, output: Output) -> Result<()> {
     let text = source::text(generate.text.text.as_deref(), generate.text.file.as_deref())?;
     let open = model::open(&generate.model, "shakespeare")?;
     let tokenizer = open.tokenizer()?;
-    let prompt = tokenizer.encode(&text)?;
+    let options = ReadOptions { chat: generate.chat, ..ReadOptions::default() };
+    let prompt = options.encode(&open, &text)?;
     let by_chance = generate.temperature.is_some() || generate.top_k.is_some() || generate.top_p.is_some();
     let sampling =
         Sampling { temperature: generate.temperature.unwrap_or(1.0), top_k: generate.top_k, top_p: generate.top_p };
@@ -23,7 +25,8 @@ pub fn run(generate: &Generate, output: Output) -> Result<()> {
     let mut generation = session.generate(prompt.ids(), options)?;
     let mut stream = tokenizer.stream_after(prompt.ids())?;
     let mut written = String::new();
-    if !output.is_json() {
+    // Of a conversation the answer alone is shown.
+    if !output.is_json() && !generate.chat {
         output.text(&text)?;
     }
     for token in generation.by_ref() {

@@ -5,6 +5,7 @@
 mod arguments;
 mod bench;
 mod completions;
+mod explore;
 mod generate;
 mod heads;
 mod lab;
@@ -12,6 +13,7 @@ mod language;
 mod map;
 mod model;
 mod output;
+mod page;
 mod prose;
 mod report;
 mod see;
@@ -33,18 +35,24 @@ static ALLOCATOR: foveal_compute::CountingAllocator = foveal_compute::CountingAl
 fn main() -> ExitCode {
     foveal_compute::keep_memory();
     foveal_compute::large_pages();
+    let arguments = Arguments::parse();
+    if matches!(arguments.command, Command::Explore(_)) {
+        // A server waits, and what waits must not take a thread of the pool.
+        return run(arguments);
+    }
     // On a thread of the pool: what is shared out from there finds the others without waiting to be woken itself.
-    rayon::scope(|_| run())
+    rayon::scope(|_| run(arguments))
 }
 
-fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+fn run(arguments: Arguments) -> ExitCode {
     let output = Output::new(&arguments.common);
     let done = match arguments.command {
         Command::See(see) => see::run(&see, output),
+        Command::Explore(explore) => explore::run(&explore, output),
         Command::Heads(heads) => heads::run(&heads, output),
         Command::Map(map) => map::run(&map, output),
         Command::Generate(generate) => generate::run(&generate, output),
+        Command::Model(model) => model::run(&model, output),
         Command::Translate(translate) => translate::run(&translate, output),
         Command::Train(train) => train::run(&train, output),
         Command::Lab(lab) => lab::run(&lab, output),

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use foveal::Pool;
+use foveal_models::TokenAxis;
 use foveal_models::trace::{Capture, Kind, Probe};
-use foveal_view::{Map as Picture, Steps};
+use foveal_view::{Format, Map as Picture, Steps};
 use serde_json::json;
 
 use crate::arguments::{Map, PoolChoice};
 use crate::output::Output;
 use crate::report::Report;
-use crate::{model, source};
+use crate::{model, page, prose, see, source};
 
 /// Pixels of a terminal's picture, a side: more than any has rows or columns.
 const TERMINAL: usize = 256;
@@ -24,12 +25,13 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     let open = model::open(&map.model, "shakespeare")?;
     let model = open.model.as_language_model()?;
     let shape = model.shape();
-    let encoding = open.tokenizer()?.encode(&text)?;
-    let most = map.most.unwrap_or(shape.context).min(shape.context);
-    let tokens = &encoding.ids()[..encoding.len().min(most)];
+    let all = open.tokenizer()?.encode(&text)?;
+    let (count, most) = (all.len(), map.most.unwrap_or(shape.context).min(shape.context));
+    let encoding = all.truncated(most);
+    let tokens = encoding.ids();
     let tr = |english, korean| output.language.of(english, korean);
-    if tokens.len() < encoding.len() {
-        eprintln!("foveal: {} of {} tokens: the model sees {} at a time", tokens.len(), encoding.len(), shape.context);
+    if tokens.len() < count {
+        eprintln!("foveal: {} of {count} tokens: the model sees {} at a time", tokens.len(), shape.context);
     }
     let layer = map.layer.unwrap_or(shape.layers / 2);
     if layer >= shape.layers || map.head >= shape.heads {
@@ -54,6 +56,17 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
         range => Ok(range.clone().unwrap_or(0..tokens.len())),
     };
     let (rows, columns) = (within(&map.rows)?, within(&map.columns)?);
+    if output.format() == Some(Format::Html) {
+        let axis = TokenAxis::of(&encoding);
+        let group = page::group(&trace, Kind::Decoder, (&axis, &axis), &map.page)?.salient(layer, map.head);
+        let part = format!("{},{},{},{}", rows.start, columns.start, rows.end, columns.end);
+        let page = page::page(vec![group], &map.page, &output)
+            .title(format!("{} × {} {}", rows.len(), columns.len(), tr("tokens", "토큰")))
+            .model(&open.name)
+            .view("unit", "tokens")
+            .view("at", part);
+        return output.show(&Report { page: Some(page), ..Report::default() });
+    }
     let side = if output.file().is_some() || output.is_json() { map.pixels.max(1) } else { TERMINAL };
     let pixels = (side.min(rows.len()), side.min(columns.len()));
     let pool = match map.pool {
@@ -70,5 +83,12 @@ pub fn run(map: &Map, output: Output) -> Result<()> {
     let note = format!("{} · {} {layer}, {} {}", open.name, tr("layer", "층"), tr("head", "헤드"), map.head);
     let title = format!("{} × {} {}", rows.len(), columns.len(), tr("tokens", "토큰"));
     let scene = Picture::new(picture, rows, columns)?.steps(Steps::Log).title(title).note(note);
-    output.show(&Report { scenes: vec![scene.language(output.language.into()).into()], figures, ..Report::default() })
+    let notes = see::character_note(&open, &text, output.language)?.map(|note| prose::wrap(&note, output.width()));
+    let notes = notes.unwrap_or_default();
+    output.show(&Report {
+        notes,
+        scenes: vec![scene.language(output.language.into()).into()],
+        figures,
+        ..Report::default()
+    })
 }

@@ -21,6 +21,7 @@ pub struct Output {
     terminal: Terminal,
     look: Look,
     json: bool,
+    dark: bool,
     file: Option<PathBuf>,
 }
 
@@ -35,6 +36,7 @@ impl Output {
             terminal: Terminal::new(width).depth(depth()).theme(theme),
             look: Look::new().theme(if common.dark { Theme::Dark } else { Theme::Light }),
             json: common.json,
+            dark: common.dark,
             file: common.output.clone(),
         }
     }
@@ -42,6 +44,11 @@ impl Output {
     /// Whether figures are asked for instead of text.
     pub fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Whether files are drawn on a dark ground.
+    pub fn is_dark(&self) -> bool {
+        self.dark
     }
 
     /// Columns there are.
@@ -65,9 +72,22 @@ impl Output {
         Ok(())
     }
 
-    /// Whether the file is to be a page.
-    pub fn wants_page(&self) -> bool {
-        self.file.as_ref().is_some_and(|path| matches!(Format::of(path), Ok(Format::Html)))
+    /// The format of the file.
+    pub fn format(&self) -> Option<Format> {
+        self.file.as_ref().and_then(|path| Format::of(path).ok())
+    }
+
+    /// Whether the figures are asked for, on standard output or in the file.
+    pub fn wants_figures(&self) -> bool {
+        self.json || self.format() == Some(Format::Json)
+    }
+
+    /// Whether a picture is asked for, in the terminal or in the file; numbers in CSV are those of the picture.
+    pub fn wants_scene(&self) -> bool {
+        match self.format() {
+            Some(format) => !matches!(format, Format::Html | Format::Json),
+            None => !self.json,
+        }
     }
 
     /// Shows a report: figures alone where they were asked for; else text, and the picture in the terminal or in the file.
@@ -83,7 +103,7 @@ impl Output {
         }
         for table in &report.tables {
             text.push('\n');
-            push_table(&mut text, table);
+            push_table(&mut text, table, self.width);
         }
         if self.file.is_none() {
             for scene in &report.scenes {
@@ -106,6 +126,10 @@ impl Output {
     fn save(&self, report: &Report, path: &Path) -> Result<Vec<PathBuf>> {
         let cannot = |path: &Path| format!("cannot write {}", path.display());
         match (Format::of(path)?, &report.page) {
+            (Format::Html, None) if report.document.is_some() => {
+                let document = report.document.as_deref().unwrap_or_default();
+                write(path, document.as_bytes()).with_context(|| cannot(path))?;
+            }
             (Format::Html, Some(page)) => page.save(path).with_context(|| cannot(path))?,
             (Format::Json, _) => {
                 let figures = serde_json::to_string_pretty(&report.figures)? + "\n";
@@ -145,8 +169,8 @@ fn numbered(path: &Path, n: usize) -> PathBuf {
     path.with_file_name(format!("{}-{n}.{}", part(path.file_stem()), part(path.extension())))
 }
 
-fn push_table(text: &mut String, table: &Table) {
-    for line in table.lines() {
+fn push_table(text: &mut String, table: &Table, width: usize) {
+    for line in table.lines(width) {
         text.push_str(&line);
         text.push('\n');
     }

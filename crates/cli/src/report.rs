@@ -18,6 +18,8 @@ pub struct Report {
     pub scenes: Vec<Scene>,
     /// The page that goes to a file of that kind, where there is more to show than the first picture.
     pub page: Option<Page>,
+    /// The whole report as a page, where it is more than a picture: text, tables and all pictures.
+    pub document: Option<String>,
     /// The figures, for `--json`.
     pub figures: Value,
 }

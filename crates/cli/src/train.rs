@@ -3,6 +3,7 @@
 mod digits;
 mod pairs;
 mod progress;
+mod repeats;
 mod text;
 
 use std::ops::ControlFlow;
@@ -23,6 +24,7 @@ pub fn run(train: &Train, output: Output) -> Result<()> {
     match &train.task {
         TrainTask::Text(arguments) => text::run(arguments, output),
         TrainTask::Pairs(arguments) => pairs::run(arguments, output),
+        TrainTask::Repeats(arguments) => repeats::run(arguments, output),
         TrainTask::Digits(arguments) => digits::run(arguments, output),
     }
 }

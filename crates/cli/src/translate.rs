@@ -6,14 +6,14 @@ use foveal_models::generate::beam::Search;
 use foveal_models::model::Transformer;
 use foveal_models::trace::Kind;
 use foveal_models::translation::attention;
-use foveal_models::{Observation, OpenModel};
-use foveal_view::{Heatmap, Scene};
+use foveal_models::{Observation, OpenModel, ReadOptions};
+use foveal_view::{Format, Heatmap, Page, Scene};
 use serde_json::{Value, json};
 
 use crate::arguments::{Translate, Unit, Which};
 use crate::output::Output;
 use crate::report::Report;
-use crate::{model, source};
+use crate::{model, page, source};
 
 pub fn run(translate: &Translate, output: Output) -> Result<()> {
     output.check_file()?;
@@ -29,7 +29,12 @@ pub fn run(translate: &Translate, output: Output) -> Result<()> {
         let one = translated(translate, &open, sentence, &output)?;
         report.notes.push(if sentences.len() == 1 { one.text } else { format!("{sentence}\t{}", one.text) });
         report.scenes.push(one.scene);
+        report.page = one.page;
         figures.push(one.figures);
+    }
+    // A page holds one sentence; of many, each has a picture in a file of its own.
+    if sentences.len() > 1 {
+        report.page = None;
     }
     // Of many sentences the translations alone; a picture of each would hide them.
     if sentences.len() > 1 && output.file().is_none() {
@@ -42,12 +47,15 @@ pub fn run(translate: &Translate, output: Output) -> Result<()> {
 struct Translated {
     text: String,
     scene: Scene,
+    /// All layers, heads and kinds of attention, where a page is asked for.
+    page: Option<Page>,
     figures: Value,
 }
 
 fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &Output) -> Result<Translated> {
-    let limits = Search { beams: translate.beams.max(1), ..Search::default() };
-    let seen = Observation::translating(open, sentence, Kind::Cross, limits)?;
+    let search = Search { beams: translate.beams.max(1), ..Search::default() };
+    let options = ReadOptions { kind: Some(Kind::Cross), search, ..ReadOptions::default() };
+    let seen = Observation::of(open, sentence, &options)?;
     let written = seen.written.as_ref().expect("a translation writes");
     let (layer, head) = place(translate, open.translator()?)?;
     let weights = attention::weights(&seen.trace, layer, head)?;
@@ -58,6 +66,15 @@ fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &
     let (rows, columns) = (translate.tokens.of(&seen.queries).labels, translate.tokens.of(&seen.keys).labels);
     let text = written.text.clone();
     let tr = |english, korean| output.language.of(english, korean);
+    let page = if output.format() == Some(Format::Html) {
+        let page = page::of(&seen, (layer, head.unwrap_or(0)), &translate.page, output)?
+            .title(format!("{sentence} → {text}"))
+            .model(&open.name)
+            .view("unit", translate.tokens.name());
+        Some(if head.is_none() { page.view("head", "-1") } else { page })
+    } else {
+        None
+    };
     let head = match head {
         Some(head) => format!("{} {head}", tr("head", "헤드")),
         None => tr("mean of the heads", "헤드 평균").to_owned(),
@@ -68,7 +85,7 @@ fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &
         "rows": rows, "columns": columns, "weights": weights.outer_iter().map(|row| row.to_vec()).collect::<Vec<_>>(),
     });
     let scene = Heatmap::alignment(weights, rows, columns)?.title(format!("{sentence} → {text}")).note(note);
-    Ok(Translated { text, scene: scene.language(output.language.into()).into(), figures })
+    Ok(Translated { text, page, scene: scene.language(output.language.into()).into(), figures })
 }
 
 /// The layer and head to show: those asked for, else those that align best, else the mean of the last layer.

@@ -89,10 +89,10 @@ fn other_views_show_their_figures() {
     assert_eq!(see(&["--head", "all"]), grid);
     assert_eq!(see(&["--layer", "all"]), grid);
     let figures = json(&["see", TO_BE, "--head", "all"]);
-    assert_eq!(figures["heads"].as_array().unwrap().len(), 5 * 6);
+    assert_eq!(figures["heads"].as_array().unwrap().len(), 5 * 10);
     let layer = see(&["--layer", "0", "--head", "all"]);
-    assert!(layer.contains("layer 0\n") && layer.contains("Head 5") && !layer.contains("Layer"), "{layer}");
-    assert_eq!(json(&["see", TO_BE, "--layer", "0", "--head", "all"])["heads"].as_array().unwrap().len(), 6);
+    assert!(layer.contains("layer 0\n") && layer.contains("Head 9") && !layer.contains("Layer"), "{layer}");
+    assert_eq!(json(&["see", TO_BE, "--layer", "0", "--head", "all"])["heads"].as_array().unwrap().len(), 10);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_model_that_is_not_there_is_named() {
     assert!(refused(&["see", "a", "--model", folder.path().to_str().unwrap()]).contains("config.json"));
     assert!(refused(&["translate", "a", "--model", "shakespeare"]).contains("does not translate"));
     assert!(refused(&["generate", "a", "--model", "digits"]).contains("reads no text"));
-    assert!(refused(&["heads", "a", "--model", "translate-en-ko"]).contains("cannot predict the next token"));
+    assert!(refused(&["heads", "a", "--model", "digits"]).contains("reads no text"));
 }
 
 #[test]
@@ -234,7 +234,11 @@ fn heads_and_map_and_bench_report() {
     let heads = json(&["heads", "--period", "16"]);
     let listed = heads["heads"].as_array().unwrap();
     assert!(listed.windows(2).all(|pair| pair[0]["induction"].as_f64() >= pair[1]["induction"].as_f64()));
+    assert!(heads["tokens"].as_u64() >= Some(2000), "{}", heads["tokens"]);
     assert!(printed(&["heads", "--by", "previous", "--top", "3"]).contains("previous"));
+    // An encoder's heads: what comes after is seen, and nothing is written.
+    let encoder = ["heads", "The student reads two books.", "--model", "translate-en-ko", "--by", "next"];
+    assert!(printed(&encoder).contains("separator") && json(&encoder)["heads"][0]["induction"].is_null());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.txt");
     std::fs::write(&path, "What light through yonder window breaks? ".repeat(8)).unwrap();

@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 
 use foveal_models::layer::{Parameters, Random};
-use foveal_models::model::{Bert, BertConfig, Gpt2, LanguageModel};
+use foveal_models::model::{Bert, BertConfig, LanguageModel, Llama};
 use foveal_models::trace::Probe;
 use foveal_models::{Dtype, Model, OpenModel};
 use support::{json, matrix, printed, refused};
@@ -91,7 +91,7 @@ fn a_llama_is_trained_seen_and_written_on_with() {
 }
 
 /// The model inside without one head: the columns of W_o that its output goes through are 0.
-fn without(model: &Gpt2, layer: usize, head: usize) -> Gpt2 {
+fn without(model: &Llama, layer: usize, head: usize) -> Llama {
     let mut model = model.clone();
     let dim = model.config().width / model.config().heads;
     let mut found = 0;
@@ -112,9 +112,9 @@ fn ablation_tells_what_is_lost_without_each_head() {
     let text = "ROMEO: But soft, what light through yonder window breaks?";
     let figures = json(&["heads", text, "--ablate", "--period", "16"]);
     let open = OpenModel::open("shakespeare").unwrap();
-    let Model::Gpt2(model) = &open.model else { panic!("the model inside is a GPT-2") };
+    let Model::Llama(model) = &open.model else { panic!("the model inside is a Llama") };
     let tokens = open.tokenizer().unwrap().encode(text).unwrap().ids().to_vec();
-    let loss = |model: &Gpt2| model.loss(&tokens, &mut Probe::default()).unwrap().mean;
+    let loss = |model: &Llama| model.loss(&tokens, &mut Probe::default()).unwrap().mean;
     let heads = figures["heads"].as_array().unwrap();
     assert_eq!(heads.len(), model.config().layers * model.config().heads);
     let mut largest: f64 = 0.0;

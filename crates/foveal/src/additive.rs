@@ -15,7 +15,8 @@ mod call;
 
 use ndarray::{Array2, Array3, Array4, ArrayView1, ArrayView3, ArrayView4, s};
 
-use crate::attention::{Attention, Forward};
+use crate::attention::Attention;
+use crate::results::Forward;
 use crate::setters::setters;
 use crate::shape::{Shape, expect_axes};
 use crate::{Error, Head};

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ndarray::{Array1, Array3, Array4, ArrayD, ArrayView3, ArrayViewMut3};
+use ndarray::{Array3, Array4, ArrayView3, ArrayViewMut3};
 
 use crate::bias::{Bias, Kind};
 use crate::cache::KvCache;
@@ -8,6 +8,7 @@ use crate::dropout::Dropout;
 use crate::forward::Inputs;
 use crate::mask::{Align, Mask};
 use crate::part::{Lengths, Packed, Part};
+use crate::results::{Forward, Gradients, GradientsMut, Learned, Saved, Upstream};
 use crate::score::ScoreFunction;
 use crate::scores::Scores;
 use crate::scratch::Scratch;
@@ -55,98 +56,6 @@ pub struct Attention {
     pub(crate) packed: Option<Packed>,
     pub(crate) threads: Threads,
     pub(crate) isa: Option<Isa>,
-}
-
-/// What [`Attention::forward`] gives back.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Forward<T = f32> {
-    /// [B, H, T, Dv]
-    pub out: Array4<T>,
-    /// ln Σⱼ exp sᵢⱼ: [B, H, T]. With it any weight can be computed by itself; −∞ where a query sees nothing. It is f64 because
-    /// rounding it to f32 would take digits off every weight of its row where scores are large.
-    pub lse: Array3<f64>,
-}
-
-/// What [`Attention::backward`] gives back.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Gradients<T = f32> {
-    /// Shaped like q.
-    pub dq: Array4<T>,
-    /// Shaped like k.
-    pub dk: Array4<T>,
-    /// Shaped like v.
-    pub dv: Array4<T>,
-    /// Shaped like what the [`Bias`] was made of: slopes, table, or dense array. `None` if there is no bias, or a
-    /// [constant](Bias::constant) one.
-    pub dbias: Option<ArrayD<f32>>,
-    /// Of the [sinks](Attention::sinks): \[H\].
-    pub dsinks: Option<Array1<f32>>,
-}
-
-/// The results of the forward pass that [`Attention::backward`] needs: made from a `&Forward`, or of views.
-#[derive(Clone, Copy, Debug)]
-pub struct Saved<'a> {
-    /// [B, H, T, Dv]
-    pub out: Tensor<'a>,
-    /// [B, H, T]
-    pub lse: ArrayView3<'a, f64>,
-}
-
-impl<'a, T: Number> From<&'a Forward<T>> for Saved<'a> {
-    fn from(fwd: &'a Forward<T>) -> Self {
-        Saved { out: T::tensor(&fwd.out), lse: fwd.lse.view() }
-    }
-}
-
-/// The gradient of a loss in the results of the forward pass: made from dout alone, an `&Array4` or an `ArrayView4`; or
-/// with that of the log-sum-exp, where the loss depends on it.
-#[derive(Clone, Copy, Debug)]
-pub struct Upstream<'a> {
-    /// [B, H, T, Dv]
-    pub dout: Tensor<'a>,
-    /// [B, H, T]
-    pub dlse: Option<ArrayView3<'a, f32>>,
-}
-
-impl<'a, T> From<T> for Upstream<'a>
-where
-    Tensor<'a>: From<T>,
-{
-    fn from(dout: T) -> Self {
-        Upstream { dout: dout.into(), dlse: None }
-    }
-}
-
-/// Where [`Attention::backward_into`] puts the gradients of q, k and v: arrays of their shapes with any strides.
-#[derive(Debug)]
-pub struct GradientsMut<'a> {
-    dq: TensorMut<'a>,
-    dk: TensorMut<'a>,
-    dv: TensorMut<'a>,
-    adds: bool,
-}
-
-impl<'a> GradientsMut<'a> {
-    /// What these arrays hold is overwritten.
-    pub fn set(dq: impl Into<TensorMut<'a>>, dk: impl Into<TensorMut<'a>>, dv: impl Into<TensorMut<'a>>) -> Self {
-        GradientsMut { dq: dq.into(), dk: dk.into(), dv: dv.into(), adds: false }
-    }
-
-    /// The gradients are added to what these arrays hold.
-    pub fn add(dq: impl Into<TensorMut<'a>>, dk: impl Into<TensorMut<'a>>, dv: impl Into<TensorMut<'a>>) -> Self {
-        GradientsMut { adds: true, ..GradientsMut::set(dq, dk, dv) }
-    }
-}
-
-/// The gradients of what is learned beside q, k and v, as [`Attention::backward_into`] returns them.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Learned {
-    /// See [`Gradients::dbias`].
-    pub dbias: Option<ArrayD<f32>>,
-    /// See [`Gradients::dsinks`].
-    pub dsinks: Option<Array1<f32>>,
 }
 
 impl Attention {
@@ -370,11 +279,7 @@ impl Attention {
         scratch: &mut Scratch,
     ) -> Result<Learned, Error> {
         let (q, k, v, fwd, upstream) = (q.into(), k.into(), v.into(), fwd.into(), upstream.into());
-        let GradientsMut { dq, dk, dv, adds } = gradients;
-        let given = backward::Given { out: fwd.out, lse: fwd.lse, dout: upstream.dout, dlse: upstream.dlse };
-        let into = backward::Into { dq, dk, dv, adds };
-        let (dbias, dsinks) = backward::backward(self, Inputs { q, k, v }, given, into, scratch)?;
-        Ok(Learned { dbias, dsinks })
+        backward::backward(self, Inputs { q, k, v }, (fwd, upstream), gradients, scratch)
     }
 
     /// The output of the newest queries against everything in `cache`, to which their own keys and values have been
@@ -384,35 +289,6 @@ impl Attention {
     /// As [`forward`](Attention::forward).
     pub fn decode<'a>(&self, q: impl Into<Tensor<'a>>, cache: &'a KvCache) -> Result<Forward, Error> {
         cache.attend(self, q.into())
-    }
-
-    /// Joins results of the same queries over different [parts](Part) of the keys, and adds the [sinks](Attention::sinks), once:
-    /// with lse = ln Σ exp lseₚ, out = Σ exp(lseₚ − lse)·outₚ.
-    ///
-    /// # Errors
-    /// If the parts are not of the same shape, or there is none.
-    pub fn merge(&self, parts: &[Forward]) -> Result<Forward, Error> {
-        let first = parts.first().ok_or_else(|| Error::Fit {
-            what: "the number of parts",
-            got: 0,
-            fits: "1 or more: their results are joined".into(),
-        })?;
-        let mut merged = first.clone();
-        for part in parts {
-            expect("the output of a part", first.out.shape(), part.out.shape())?;
-            expect("lse", &first.out.shape()[..3], part.lse.shape())?;
-        }
-        let (_, heads, ..) = first.out.dim();
-        if let Some(sinks) = &self.sinks {
-            expect("the sinks", &[heads], &[sinks.len()])?;
-        }
-        let mut row = vec![0.0; first.out.dim().3];
-        for ((b, h, i), lse) in merged.lse.indexed_iter_mut() {
-            let part = |p: usize| (parts[p].lse[[b, h, i]], parts[p].out.slice(ndarray::s![b, h, i, ..]));
-            *lse = forward::merge_row(parts.len(), part, self.sinks.as_ref().map(|sinks| sinks[h]), &mut row);
-            merged.out.slice_mut(ndarray::s![b, h, i, ..]).assign(&ndarray::ArrayView1::from(&row));
-        }
-        Ok(merged)
     }
 
     /// All weights: [B, H, T, S]. For small inputs; otherwise see [`head`](Attention::head). Of packed sequences,

@@ -12,77 +12,46 @@ mod schedule;
 
 use foveal_compute::tasks::for_each_task;
 use foveal_compute::{Isa, Supported};
-use ndarray::{Array1, Array2, Array3, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis, s};
+use ndarray::{Array2, Array3, Array4, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis, s};
 
-use self::learned::{bias_gradient, product, sink_gradient};
+pub(crate) use self::learned::sink_gradient;
+use self::learned::{bias_gradient, product};
 use self::schedule::{Schedule, Step, Task, Touched, shaw_column};
 use crate::Error;
 use crate::attention::Attention;
 use crate::bias::Kind;
 use crate::forward;
 use crate::kernel::backward::{Backward, DenseGradient, Gradient, Inputs, Targets, memory};
-use crate::kernel::delta::{self, Refined, RowDots};
+use crate::kernel::delta::{Refined, RowDots};
 use crate::kernel::matrix::Rows;
 use crate::kernel::rows::Block;
-use crate::kernel::{dispatch, small};
+use crate::kernel::{dispatch, precise, small};
+use crate::results::{GradientsMut, Learned, Saved, Upstream};
 use crate::scores::Scores;
 use crate::scratch::{Scratch, Slot};
 use crate::shape::{Shape, expect};
 use crate::tensor::{Tensor, TensorMut, ValuesMut};
 
-/// What a call is given beside q, k and v.
-#[derive(Clone, Copy)]
-pub(crate) struct Given<'a> {
-    pub out: Tensor<'a>,
-    pub lse: ArrayView3<'a, f64>,
-    pub dout: Tensor<'a>,
-    pub dlse: Option<ArrayView3<'a, f32>>,
-}
-
-impl<'a> Given<'a> {
-    /// The same, for a shorter while.
-    fn shorten<'b>(self) -> Given<'b>
-    where
-        'a: 'b,
-    {
-        Given { out: self.out, lse: self.lse.reborrow(), dout: self.dout, dlse: self.dlse.map(ArrayView3::reborrow) }
-    }
-}
-
-/// Where the gradients go.
-pub(crate) struct Into<'a> {
-    pub dq: TensorMut<'a>,
-    pub dk: TensorMut<'a>,
-    pub dv: TensorMut<'a>,
-    pub adds: bool,
-}
-
-/// The gradients of what is learned beside q, k and v.
-pub(crate) type Learned = (Option<ArrayD<f32>>, Option<Array1<f32>>);
-
 pub(crate) fn backward(
     attention: &Attention,
     inputs: forward::Inputs,
-    given: Given,
-    into: Into,
+    (saved, upstream): (Saved, Upstream),
+    into: GradientsMut,
     scratch: &mut Scratch,
 ) -> Result<Learned, Error> {
     let shape = attention.shape(&inputs)?;
     for (what, x, dx) in [("dq", inputs.q, &into.dq), ("dk", inputs.k, &into.dk), ("dv", inputs.v, &into.dv)] {
         expect(what, &x.dim(), &dx.dim())?;
     }
-    if [inputs.q, inputs.k, inputs.v, given.out, given.dout].iter().any(Tensor::is_paged) {
+    if [inputs.q, inputs.k, inputs.v, saved.out, upstream.dout].iter().any(Tensor::is_paged) {
         let fits = "arrays in one piece";
         return Err(Error::Unfit { what: "a backward pass", option: "tokens in pages", fits });
     }
-    expect("the forward output", &shape.out(), &given.out.dim())?;
-    expect("lse", &shape.lse(), given.lse.shape())?;
-    expect("dout", &shape.out(), &given.dout.dim())?;
-    given.dlse.map_or(Ok(()), |dlse| expect("dlse", &shape.lse(), dlse.shape()))?;
+    check_given(&saved, &upstream, &shape.out())?;
     let isa = Isa::resolve(attention.isa)?;
-    let (inputs, given) = (inputs, given.shorten());
-    let call = Call { attention, inputs, given, shape, scores: Scores::new(attention, &shape), isa };
-    let Into { dq, dk, dv, adds } = into;
+    let (saved, upstream) = (saved.reborrow(), upstream.reborrow());
+    let call = Call { attention, inputs, saved, upstream, shape, scores: Scores::new(attention, &shape), isa };
+    let GradientsMut { dq, dk, dv, adds } = into;
     match (dq.0, dk.0, dv.0) {
         (ValuesMut::F32(dq), ValuesMut::F32(dk), ValuesMut::F32(dv)) => Ok(call.run((dq, dk, dv), adds, scratch)),
         // Gradients are sums: in 16 bits they are written, or added to, once.
@@ -99,10 +68,19 @@ pub(crate) fn backward(
     }
 }
 
+/// What comes from the forward pass and from the loss must be shaped like the output.
+pub(crate) fn check_given(saved: &Saved, upstream: &Upstream, out: &[usize; 4]) -> Result<(), Error> {
+    expect("the forward output", out, &saved.out.dim())?;
+    expect("lse", &out[..3], saved.lse.shape())?;
+    expect("dout", out, &upstream.dout.dim())?;
+    upstream.dlse.map_or(Ok(()), |dlse| expect("dlse", &out[..3], dlse.shape()))
+}
+
 struct Call<'a> {
     attention: &'a Attention,
     inputs: forward::Inputs<'a>,
-    given: Given<'a>,
+    saved: Saved<'a>,
+    upstream: Upstream<'a>,
     shape: Shape,
     scores: Scores<'a>,
     isa: Supported,
@@ -122,10 +100,12 @@ impl Call<'_> {
             if small { Vec::new() } else { memory(scores, schedule.rows, shape.dim, shape.value_dim).to_vec() };
         let (slots, shared) = scratch.memories.slots(threads, &lengths);
         let parts = if small { [0; 4] } else { schedule.parts(threads) };
-        let [delta, part] = shared.cut([self.given.lse.len(), parts.iter().product()]);
-        let mut delta = ArrayViewMut3::from_shape(self.given.lse.dim(), delta).expect("cut to this size");
+        let (rows, of_rows) = (self.saved.lse.len(), self.saved.lse.dim());
+        let [delta, factor, part] = shared.cut([rows, rows, parts.iter().product()]);
+        let mut delta = ArrayViewMut3::from_shape(of_rows, delta).expect("cut to this size");
+        let mut factor = ArrayViewMut3::from_shape(of_rows, factor).expect("cut to this size");
         let mut part = ArrayViewMut4::from_shape(parts, part).expect("cut to this size");
-        self.delta(slots, delta.view_mut());
+        self.prepare(slots, delta.view_mut(), factor.view_mut());
         let heads = shape.batch * shape.heads;
         let (dense_dim, entries) = match scores.bias() {
             _ if !scores.learns_bias() => ([0; 4], 0),
@@ -142,9 +122,9 @@ impl Call<'_> {
         let mut shaw = Array3::zeros((heads, scores.shaw_distances(), shape.dim));
         {
             let forward::Inputs { q, k, v } = self.inputs;
-            let (delta, lse) = (delta.view(), self.given.lse.reborrow());
-            let (dout, scores, group) = (self.given.dout, self.scores, shape.group());
-            let inputs = Inputs { q, k, v, dout, lse: &lse, delta: &delta, scores, group };
+            let (delta, factor, lse) = (delta.view(), factor.view(), self.saved.lse.reborrow());
+            let (dout, scores, group) = (self.upstream.dout, self.scores, shape.group());
+            let inputs = Inputs { q, k, v, dout, lse: &lse, factor: &factor, delta: &delta, scores, group };
             let targets = Targets {
                 dq: Gradient(Rows::new(dq.view_mut())),
                 dk: Gradient(Rows::new(dk.view_mut())),
@@ -163,49 +143,50 @@ impl Call<'_> {
                 self.by_steps(&schedule, slots, inputs, targets, (part.view_mut(), &mut shaw));
             }
         }
-        let dsinks = scores.sinks().map(|sinks| sink_gradient(sinks, self.given.lse, delta.view()));
+        let dsinks = scores.sinks().map(|sinks| sink_gradient(sinks, self.saved.lse, delta.view()));
         let dense = if shared { dense_sums.mapv(|x| x as f32) } else { dense };
-        (bias_gradient(scores, shape, dense, &tables, &shaw), dsinks)
+        Learned { dbias: bias_gradient(scores, shape, dense, &tables, &shaw), dsinks }
     }
 
-    /// δ = dout·out − dlse for every row: [B, H, T].
-    fn delta(&self, slots: &mut [Slot], mut delta: ArrayViewMut3<f32>) {
+    /// For every row δ = dout·out − dlse, and what precise weights are multiplied with, exp MARGIN or what makes their sum 1:
+    /// [B, H, T].
+    fn prepare(&self, slots: &mut [Slot], mut delta: ArrayViewMut3<f32>, mut factor: ArrayViewMut3<f32>) {
         /// Rows of a task.
         const ROWS: usize = 480;
-        let Shape { batch, heads, dim, value_dim, .. } = self.shape;
+        let Shape { batch, heads, .. } = self.shape;
         let scores = self.scores;
-        // A part of a larger call has not all the keys that δ = Σ p·dp is a sum over.
+        // A part of a larger call has not all the keys that are summed over to refine δ.
         let whole = self.attention.part.is_none();
-        let refined = whole && scores.learns_bias();
-        let target = Rows::new(delta.view_mut().insert_axis(Axis(3)));
-        let size = if refined { ROWS } else { usize::MAX };
+        let all = whole && (scores.learns_bias() || self.shape.decodes());
+        factor.fill(precise::MARGIN.exp() as f32);
+        let [to_delta, to_factor] = [delta.view_mut(), factor.view_mut()].map(|x| Rows::new(x.insert_axis(Axis(3))));
         let mut tasks = Vec::new();
         for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
             let rows = scores.queries(b);
-            tasks.extend((0..rows).step_by(size).map(|first| (b, h, first..first.saturating_add(size).min(rows))));
-        }
-        if refined {
-            let lengths = delta::memory(&scores, ROWS, dim, value_dim);
-            slots.iter_mut().for_each(|slot| slot.memory.reserve(&lengths));
+            tasks.extend((0..rows).step_by(ROWS).map(|first| (b, h, first..(first + ROWS).min(rows))));
         }
         for_each_task(slots, tasks.len(), |slot, task| {
             let (b, h, rows) = tasks[task].clone();
             let (stored, _, first) = scores.query_row((b, h, rows.start));
             // SAFETY: these rows belong to this task alone, and no other slice of them is held.
-            let delta = unsafe { target.standard(stored, h, first..first + rows.len()) };
-            if refined {
+            let [delta, factor] =
+                [to_delta, to_factor].map(|rows_of| unsafe { rows_of.standard(stored, h, first..first + rows.len()) });
+            if !all {
+                let dout = scores.query_head(&self.upstream.dout, b, h);
+                let out = scores.query_head(&self.saved.out, b, h);
+                let (rows, delta) = (rows.clone(), &mut *delta);
+                dispatch(self.isa, RowDots { dout, out, rows, delta, memory: &mut slot.memory });
+            }
+            let lse = &self.saved.lse.reborrow();
+            if all || whole && rows.clone().any(|i| scores.is_precise(lse[scores.query_row((b, h, i))])) {
                 let kv = h / self.shape.group();
                 let (k, v) = (scores.key_head(&self.inputs.k, b, kv), scores.key_head(&self.inputs.v, b, kv));
                 let block = Block { b, heads: h..h + 1, rows };
-                let (q, dout) = (self.inputs.q, self.given.dout);
-                let lse = &self.given.lse.reborrow();
-                dispatch(self.isa, Refined { q, dout, k, v, lse, scores, block, slot, delta });
-            } else {
-                let (dout, out) = (scores.query_head(&self.given.dout, b, h), scores.query_head(&self.given.out, b, h));
-                dispatch(self.isa, RowDots { dout, out, delta, memory: &mut slot.memory });
+                let (q, dout) = (self.inputs.q, self.upstream.dout);
+                dispatch(self.isa, Refined { q, dout, k, v, lse, scores, block, all, slot, delta, factor });
             }
         });
-        if let Some(dlse) = self.given.dlse {
+        if let Some(dlse) = self.upstream.dlse {
             delta -= &dlse;
         }
     }

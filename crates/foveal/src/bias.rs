@@ -6,7 +6,7 @@ use crate::Error;
 use crate::mask::Align;
 use crate::part::Lengths;
 use crate::pattern::Extent;
-use crate::shape::{Shape, expect_axes, room};
+use crate::shape::{Shape, check_range, expect_axes, room};
 
 /// What is added to the scores before the softmax.
 ///
@@ -61,6 +61,14 @@ impl Alibi {
     #[inline(always)]
     pub fn slope(&self, b: usize, h: usize) -> f32 {
         self.slopes[[if self.slopes.dim().0 == 1 { 0 } else { b }, h]]
+    }
+
+    /// The same, checked.
+    pub fn slope_at(&self, b: usize, h: usize) -> Result<f32, Error> {
+        let (sequences, heads) = self.slopes.dim();
+        check_range("sequence", &(b..b.saturating_add(1)), if sequences == 1 { usize::MAX } else { sequences })?;
+        check_range("head", &(h..h.saturating_add(1)), heads)?;
+        Ok(self.slope(b, h))
     }
 
     /// The shape in which the slopes were given, and in which their gradient is given back.

@@ -10,9 +10,10 @@ use ndarray::Axis;
 use self::pages::Pages;
 use self::store::Store;
 use crate::Error;
-use crate::attention::{Attention, Forward};
+use crate::attention::Attention;
 use crate::mask::{Align, Mask};
-use crate::shape::{check_range, expect};
+use crate::results::Forward;
+use crate::shape::{check_range, expect, room};
 use crate::tensor::Tensor;
 
 /// Keys and values of all tokens so far, for generating one token after another.
@@ -89,7 +90,7 @@ impl KvCache {
     /// ```
     ///
     /// # Errors
-    /// If a page holds no token.
+    /// If a page holds no token, or there cannot be so much memory.
     pub fn paged(
         pages: usize,
         page: usize,
@@ -101,6 +102,9 @@ impl KvCache {
         if page == 0 {
             let fits = "1 or more; a multiple of 16 is read fastest".into();
             return Err(Error::Fit { what: "the number of tokens of a page", got: 0, fits });
+        }
+        for dim in [dim, value_dim] {
+            room::<f32>("the pages of a cache", &[pages, heads, page, dim])?;
         }
         let store = |dim| Store::new(Precision::F32, [pages, heads, page, dim]);
         let (k, v) = (store(dim), store(value_dim));

@@ -23,7 +23,7 @@ mod weights;
 
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4};
 
-use crate::attention::{Forward, Gradients};
+use crate::results::{Forward, Gradients};
 use crate::setters::setters;
 use crate::shape::{Shape, expect, expect_axes};
 use crate::weights::Head;

@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use ndarray::{Array3, Array4, ArrayView3, ArrayView4, Axis, s};
 
-use crate::attention::{Attention, Forward};
+use crate::attention::Attention;
+use crate::results::Forward;
 use crate::setters::setters;
 use crate::shape::expect_axes;
 use foveal_compute::matmul;

@@ -3,14 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Error;
-use crate::shape::Shape;
+use ndarray::{Array1, Array3, s};
+
+use crate::attention::Attention;
+use crate::backward::{check_given, sink_gradient};
+use crate::results::{Forward, Saved, Upstream};
+use crate::shape::{Shape, expect};
+use crate::{Error, forward};
 
 /// Where the queries and keys of a call stand in a larger call that it is a part of.
 ///
 /// Masks by distance and length, patterns, biases by distance, score functions and dropout are then those of the whole, so that
 /// parts over the keys, [merged](crate::Attention::merge), equal the whole. Arrays (keep-masks, dense biases, slopes and tables
-/// of heads) are cut by the caller, as q, k and v are. A part leaves learned sinks to the merge.
+/// of heads) are cut by the caller, as q, k and v are. A part leaves learned sinks to the merge, and their gradient to
+/// [`sink_gradient`](crate::Attention::sink_gradient).
 ///
 /// ```
 /// use foveal::{Attention, Mask, Part};
@@ -83,6 +89,82 @@ impl Part {
             }
         }
         Ok(())
+    }
+}
+
+impl Attention {
+    /// Joins results of the same queries over different [parts](Part) of the keys, and adds the [sinks](Attention::sinks), once:
+    /// with lse = ln Σ exp lseₚ, out = Σ exp(lseₚ − lse)·outₚ.
+    ///
+    /// # Errors
+    /// If the parts are not of the same shape, or there is none.
+    pub fn merge(&self, parts: &[Forward]) -> Result<Forward, Error> {
+        let first = parts.first().ok_or_else(|| Error::Fit {
+            what: "the number of parts",
+            got: 0,
+            fits: "1 or more: their results are joined".into(),
+        })?;
+        let mut merged = first.clone();
+        for part in parts {
+            expect("the output of a part", first.out.shape(), part.out.shape())?;
+            expect("lse", &first.out.shape()[..3], part.lse.shape())?;
+        }
+        let (_, heads, ..) = first.out.dim();
+        if let Some(sinks) = &self.sinks {
+            expect("the sinks", &[heads], &[sinks.len()])?;
+        }
+        let mut row = vec![0.0; first.out.dim().3];
+        for ((b, h, i), lse) in merged.lse.indexed_iter_mut() {
+            let part = |p: usize| (parts[p].lse[[b, h, i]], parts[p].out.slice(s![b, h, i, ..]));
+            *lse = forward::merge_row(parts.len(), part, self.sinks.as_ref().map(|sinks| sinks[h]), &mut row);
+            merged.out.slice_mut(s![b, h, i, ..]).assign(&ndarray::ArrayView1::from(&row));
+        }
+        Ok(merged)
+    }
+
+    /// The gradient of the [sinks](Attention::sinks), \[H\], from [merged](Attention::merge) results: that of the parts leaves it
+    /// out, since each of them would add it again. It is a sum over queries, so that each set of queries is asked for once, and
+    /// the answers are added. `None` without sinks.
+    ///
+    /// ```
+    /// use foveal::{Attention, Part};
+    /// use ndarray::{Array4, s};
+    ///
+    /// let x = Array4::<f32>::from_shape_fn((1, 1, 6, 4), |(_, _, i, d)| ((3 * i + d) % 5) as f32);
+    /// let attention = Attention::new().sinks([0.5]);
+    /// let whole = attention.forward(&x, &x, &x)?;
+    /// let want = attention.backward(&x, &x, &x, &whole, &x)?.dsinks.unwrap();
+    ///
+    /// let part = |keys: std::ops::Range<usize>| {
+    ///     let kv = x.slice(s![.., .., keys.clone(), ..]);
+    ///     attention.clone().part(Part { keys: keys.start as isize, ..Part::of(6, 6) }).forward(&x, kv, kv)
+    /// };
+    /// let merged = attention.merge(&[part(0..2)?, part(2..6)?])?;
+    /// let dsinks = attention.sink_gradient(&merged, &x)?.unwrap();
+    /// assert!((dsinks[0] - want[0]).abs() < 1e-5);
+    /// # Ok::<(), foveal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the arrays are not shaped like the output, or there is not a sink for each head.
+    pub fn sink_gradient<'a>(
+        &self,
+        merged: impl Into<Saved<'a>>,
+        upstream: impl Into<Upstream<'a>>,
+    ) -> Result<Option<Array1<f32>>, Error> {
+        let (saved, upstream) = (merged.into(), upstream.into());
+        let dim = saved.out.dim();
+        check_given(&saved, &upstream, &dim)?;
+        let Some(sinks) = &self.sinks else { return Ok(None) };
+        expect("the sinks", &[dim[1]], &[sinks.len()])?;
+        let (out, dout) = (saved.out.to_f32(), upstream.dout.to_f32());
+        let mut delta = Array3::zeros((dim[0], dim[1], dim[2]));
+        for (at, delta) in delta.indexed_iter_mut() {
+            let (out, dout) = (out.slice(s![at.0, at.1, at.2, ..]), dout.slice(s![at.0, at.1, at.2, ..]));
+            let products = dout.iter().zip(out).map(|(x, y)| f64::from(*x) * f64::from(*y));
+            *delta = (products.sum::<f64>() - upstream.dlse.map_or(0.0, |dlse| f64::from(dlse[at]))) as f32;
+        }
+        Ok(Some(sink_gradient(sinks, saved.lse, delta.view())))
     }
 }
 

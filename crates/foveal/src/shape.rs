@@ -3,9 +3,9 @@ use std::ops::Range;
 use ndarray::{ArrayView3, ArrayView4};
 
 use crate::Error;
-use crate::attention::Forward;
 use crate::kernel::small;
 use crate::part::Packed;
+use crate::results::Forward;
 use crate::tensor::Tensor;
 
 /// The sizes of one call, checked once at the public boundary.

@@ -200,6 +200,13 @@ fn running_out_of_pages_changes_nothing() {
 
 /// A page is read as the same tokens in one piece are.
 #[test]
+fn pages_that_no_machine_has_are_an_error() {
+    for (pages, page) in [(usize::MAX, 2), (4, usize::MAX), (1 << 40, 1 << 20)] {
+        assert!(KvCache::paged(pages, page, 1, 1, 4, 4).is_err(), "{pages} of {page}");
+    }
+}
+
+#[test]
 fn pages_do_not_change_the_bits() {
     for page in [16, 32, 160] {
         for (heads, queries) in [(2, 1), (4, 4), (12, 2), (80, 1), (4, 30)] {

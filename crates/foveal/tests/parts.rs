@@ -9,7 +9,7 @@ use foveal::{
     Align, Attention, Bias, BigBird, Direction, GradientsMut, Isa, Mask, Part, Pattern, Saved, Scratch, Upstream,
     reference,
 };
-use ndarray::{Array3, Array4, ArrayD, Axis, s};
+use ndarray::{Array1, Array3, Array4, ArrayD, Axis, s};
 use support::calls::{Size, assert_learned};
 use support::{Random, assert_close, chance, dynamic, narrow, randn, widen};
 
@@ -133,6 +133,7 @@ fn parts_are_the_whole() {
             let (mut dq, mut dk, mut dv) =
                 (by_token(q.dim().into()), by_token(k.dim().into()), by_token(v.dim().into()));
             let mut dbias = grads.dbias.as_ref().map(|dbias| ArrayD::<f64>::zeros(dbias.shape()));
+            let mut dsinks = grads.dsinks.as_ref().map(|_| Array1::<f32>::zeros(SIZE.heads));
             for queries in [0..33, 33..40] {
                 let rows = s![.., .., queries.clone(), ..];
                 let parts = key_cuts.clone().map(|keys| {
@@ -144,6 +145,13 @@ fn parts_are_the_whole() {
                 assert_close(&what("out"), dynamic(&merged.out), exact.into_dyn(), ABS, REL);
                 let exact = want.lse.slice(s![.., .., queries.clone()]);
                 assert_close(&what("lse"), dynamic(&merged.lse), exact.into_dyn(), ABS, REL);
+
+                // Once for these queries, whatever their parts over the keys are.
+                let upstream =
+                    Upstream { dout: dout.slice(rows).into(), dlse: Some(dlse.slice(s![.., .., queries.clone()])) };
+                let own = case.whole.sink_gradient(&merged, upstream).unwrap();
+                assert_eq!(own.is_some(), dsinks.is_some());
+                dsinks = dsinks.zip(own).map(|(sum, own)| sum + own);
 
                 // The whole's output and lse, as views of larger arrays that lie otherwise.
                 let mut out = by_token([1, SIZE.heads, SIZE.queries, 2 * SIZE.value_dim]);
@@ -160,6 +168,7 @@ fn parts_are_the_whole() {
                     let learned = attention
                         .backward_into(inputs.0, inputs.1, inputs.2, saved, upstream, targets, &mut Scratch::new())
                         .unwrap();
+                    assert!(learned.dsinks.is_none(), "{}", what("each part would add it again"));
                     if let (Some(sum), Some(own)) = (&mut dbias, &learned.dbias) {
                         add_dbias(sum, own, (&queries, keys), case.bias.is_some());
                     }
@@ -176,6 +185,9 @@ fn parts_are_the_whole() {
             assert_close(&what("dq"), dynamic(&dq), dynamic(&grads.dq), 2.0 * abs, REL);
             assert_close(&what("dk"), dynamic(&dk), dynamic(&grads.dk), 2.0 * abs, REL);
             assert_close(&what("dv"), dynamic(&dv), dynamic(&grads.dv), 2.0 * abs, REL);
+            if let (Some(dsinks), Some(exact)) = (&dsinks, &grads.dsinks) {
+                assert_close(&what("dsinks"), dynamic(dsinks), dynamic(exact), 2.0 * abs, REL);
+            }
             let dbias = dbias.map(|dbias| dbias.mapv(|x| x as f32));
             assert_learned(&what("dbias"), dbias.as_ref(), grads.dbias.as_ref(), SIZE.learned_tolerance());
         }
@@ -263,6 +275,10 @@ fn merging_refuses_what_does_not_fit() {
     let shorter = attention.forward(q.slice(s![.., .., 1.., ..]), &k, &v).unwrap();
     assert!(attention.merge(&[fwd.clone(), shorter]).is_err());
     assert!(attention.clone().sinks([0.0; 3]).merge(std::slice::from_ref(&fwd)).is_err());
+    let dout = Array4::<f32>::ones(fwd.out.dim());
+    assert!(attention.sink_gradient(&fwd, &dout).unwrap().is_none());
+    assert!(attention.clone().sinks([0.0; 3]).sink_gradient(&fwd, &dout).is_err());
+    assert!(attention.clone().sinks([0.0; 4]).sink_gradient(&fwd, dout.slice(s![.., .., 1.., ..])).is_err());
     // One part is itself, and parts in which nothing is visible add nothing.
     let nothing = foveal::Forward { out: Array4::zeros(fwd.out.dim()), lse: fwd.lse.mapv(|_| f64::NEG_INFINITY) };
     for parts in [vec![fwd.clone()], vec![nothing.clone(), fwd.clone(), nothing.clone()]] {

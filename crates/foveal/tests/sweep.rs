@@ -1,7 +1,7 @@
 //! More than a thousand random cases over all options, on every instruction set, against the f64 reference.
 //!
-//! The bar for out, lse and weights is PyTorch's own for f32, 1e-5 + 5e-6·|ref|, where scores are below 50; beyond, it
-//! grows as the rounding of scores does. Gradients may be off by that much, or by twice as much as PyTorch's f32 is on the same
+//! The bar for out, lse and weights is PyTorch's own for f32, 1e-5 + 5e-6·|ref|, where scores are below 50, before a softcap and
+//! after; beyond, it grows as the rounding of scores does. Gradients of any scores may be off by that much, or by twice as much as PyTorch's f32 is on the same
 //! case, whichever is larger: sums whose terms cancel, such as the gradient of ALiBi's slopes, have no fixed bar
 //! that f32 could keep.
 //!
@@ -24,10 +24,6 @@ const ABS: f64 = 1e-5;
 const REL: f64 = 5e-6;
 /// Below this |score| out, lse and weights are held to that bar.
 const LARGE_SCORE: f64 = 50.0;
-
-/// Cases whose gradients are off by up to twice the bar: of 1,300, these five. In 143, 385, 551 and 1262 distances multiply what rounding the
-/// scores (up to 69) leaves; in 469 two keys are seen, and δ is taken from an output of 64 values.
-const CLOSE: [u64; 5] = [143, 385, 469, 551, 1262];
 
 /// The arrays of case n come from the seeds 64·n + one of these; its masks from 64·n + MASKS + their place in the list.
 #[derive(Clone, Copy)]
@@ -242,9 +238,8 @@ impl Case {
                 let error = excess(&got, &want[&name]);
                 let bar = match name.as_str() {
                     "out" | "lse" | "weights" => tolerance * f64::max(1.0, self.top() / LARGE_SCORE),
-                    gradient => f64::max(tolerance * f64::max(1.0, self.top() / LARGE_SCORE), 2.0 * theirs[gradient]),
+                    gradient => f64::max(tolerance, 2.0 * theirs[gradient]),
                 };
-                let bar = if CLOSE.contains(&self.seed) { 2.0 * bar } else { bar };
                 // A NaN is never within the bar.
                 let within = error <= bar;
                 (!within).then(|| Miss { isa, name, seed: self.seed, top: self.top(), error, bar })

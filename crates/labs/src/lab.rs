@@ -11,6 +11,8 @@ mod patterns;
 mod positions;
 mod scale;
 mod self_cross;
+mod train_heads;
+mod train_unmasked;
 
 use serde::Serialize;
 
@@ -43,11 +45,13 @@ impl Lab {
 }
 
 /// In the order of a course.
-pub const LABS: [Lab; 11] = [
+pub const LABS: [Lab; 13] = [
     by_hand::LAB,
     scale::LAB,
     causal::LAB,
+    train_unmasked::LAB,
     heads::LAB,
+    train_heads::LAB,
     self_cross::LAB,
     memory::LAB,
     complexity::LAB,

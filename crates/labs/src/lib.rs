@@ -25,7 +25,9 @@ mod lab;
 mod memory;
 mod number;
 mod report;
+mod schooling;
 mod table;
+mod tiny;
 mod watch;
 
 pub use bilingual::{Bilingual, Text, text};

@@ -40,6 +40,14 @@ pub fn megabytes(bytes: f64) -> String {
     if mb >= 10.0 || mb.fract() == 0.0 { grouped(mb.round() as u128) } else { format!("{mb:.1}") }
 }
 
+/// 900 B, 64 KB, 4.5 MB, 1.5 TB, in powers of 1,024.
+pub fn bytes(bytes: f64) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let step = (0..units.len() - 1).find(|&step| bytes < 1024f64.powi(step as i32 + 1)).unwrap_or(units.len() - 1);
+    let (value, unit) = (bytes / 1024f64.powi(step as i32), units[step]);
+    if value >= 10.0 || value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
 /// A count in words' worth of digits: 124.4 M, 174.6 B.
 pub fn counted(number: f64) -> String {
     match number {
@@ -87,6 +95,7 @@ mod tests {
         );
         assert_eq!([0.0, 4.1e-9, 0.25].map(tiny), ["0", "4.1e−9", "0.2500"]);
         assert_eq!([4.0, 1024.0, 0.3].map(|mb| megabytes(mb * 1048576.0)), ["4", "1,024", "0.3"]);
+        assert_eq!([900.0, 65_536.0, 4.5 * 1048576.0].map(bytes), ["900 B", "64 KB", "4.5 MB"]);
         assert_eq!([124_439_808.0, 174.6e9, 65.0].map(counted), ["124.4 M", "174.6 B", "65"]);
         assert_eq!([100, 1024, 1000, 16_384].map(length), ["100", "1K", "1,000", "16K"]);
         assert_eq!(single(0.1), 0.1);

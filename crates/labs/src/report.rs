@@ -24,7 +24,7 @@ pub enum Section {
     /// A table.
     Table(Table),
     /// A picture, with its labels in each language.
-    Scene(Bilingual<Scene>),
+    Scene(Box<Bilingual<Scene>>),
 }
 
 impl Report {
@@ -53,7 +53,7 @@ impl Report {
     /// If it cannot be drawn.
     pub fn scene<S: Into<Scene>>(mut self, draw: impl Fn(Language) -> Result<S>) -> Result<Self> {
         let scene = Bilingual::build(|language| draw(language).map(Into::into))?;
-        self.sections.push(Section::Scene(scene));
+        self.sections.push(Section::Scene(Box::new(scene)));
         Ok(self)
     }
 
@@ -64,6 +64,8 @@ impl Report {
 
     /// The pictures in it.
     pub fn scenes(&self) -> impl Iterator<Item = &Bilingual<Scene>> {
-        self.sections.iter().filter_map(|section| if let Section::Scene(scene) = section { Some(scene) } else { None })
+        self.sections
+            .iter()
+            .filter_map(|section| if let Section::Scene(scene) = section { Some(&**scene) } else { None })
     }
 }

@@ -30,11 +30,14 @@ pub struct Progress {
 /// };
 /// let _watch = Watch::new(&mut count);
 /// ```
-pub struct Watch<'a>(Option<&'a mut dyn FnMut(&Progress) -> ControlFlow<()>>);
+pub struct Watch<'a>(Option<Told<'a>>);
+
+/// What is called after a step.
+type Told<'a> = &'a mut dyn FnMut(&Progress) -> ControlFlow<()>;
 
 impl<'a> Watch<'a> {
     /// Calls this after every step of long work; `Break` stops the lab with [`Error::Stopped`].
-    pub fn new(told: &'a mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Self {
+    pub fn new(told: Told<'a>) -> Self {
         Watch(Some(told))
     }
 

@@ -174,6 +174,8 @@ pub enum Error {
     },
     /// Rollout of attention between two sequences, which has no past to roll out.
     CrossRollout,
+    /// Whoever watched the run has ended it.
+    Stopped,
     /// The loss or a gradient is no longer a finite number.
     Diverged {
         /// In which step, counted from 1.
@@ -190,6 +192,13 @@ pub enum Error {
         /// Where the state is.
         path: PathBuf,
         /// Where the plans differ.
+        differences: Vec<String>,
+    },
+    /// The state of a run was made on another task than it is to go on with.
+    OtherTask {
+        /// Where the state is.
+        path: PathBuf,
+        /// Where the tasks differ.
         differences: Vec<String>,
     },
     /// A model lacks a part that the call needs.
@@ -344,6 +353,7 @@ impl fmt::Display for Error {
                     "rollout follows a sequence through its layers; ask for encoder or decoder attention instead of cross"
                 )
             }
+            Error::Stopped => write!(f, "the run was stopped"),
             Error::Diverged { step, loss, gradient, learning_rate } => write!(
                 f,
                 "training broke down in step {step}: the loss is {loss} and the norm of its gradient {gradient}, at a learning \
@@ -353,6 +363,12 @@ impl fmt::Display for Error {
             Error::OtherPlan { path, differences } => write!(
                 f,
                 "{} is the state of a run with another plan ({}); go on with the same, or begin elsewhere",
+                path.display(),
+                differences.join("; ")
+            ),
+            Error::OtherTask { path, differences } => write!(
+                f,
+                "{} is the state of a run on another task ({}); go on with the same data, batch and sizes, or begin elsewhere",
                 path.display(),
                 differences.join("; ")
             ),

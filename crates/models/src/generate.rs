@@ -23,10 +23,10 @@ use foveal_compute::awake;
 use ndarray::{Array1, Axis};
 
 pub use self::sampler::{Choice, Sampler, Sampling};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Config};
 use crate::model::LanguageModel;
 use crate::model::language::rewind;
-use crate::trace::{Probe, Trace};
+use crate::trace::{LayerTrace, Probe, Site, Trace};
 use crate::{Error, Result, Tokenizer};
 
 /// What happens when a text outgrows the model's context.
@@ -83,6 +83,11 @@ impl<'m> Session<'m> {
     /// What was attended to, from token [`first`](Session::first) on.
     pub fn trace(&self) -> Trace {
         self.probe.trace()
+    }
+
+    /// The same of one layer; none if it was not kept.
+    pub fn layer_trace(&self, site: Site) -> Option<LayerTrace> {
+        self.probe.layer(site)
     }
 
     /// Reads on. The scores of all tokens to come next: \[V\].
@@ -242,14 +247,24 @@ impl Iterator for Generation<'_, '_> {
     }
 }
 
-/// The tokens that end a text, by a checkpoint's configuration, which may name several, and its tokenizer.
-pub fn stop_tokens(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Vec<u32> {
-    let configured = checkpoint.config().get("eos_token_id");
+/// The tokens that end a text: those that `generation_config.json` names, else the model's configuration, which may name
+/// several; in GGUF also those that end a turn of a conversation; and the one that the tokenizer ends a text with.
+///
+/// # Errors
+/// If `generation_config.json` is there and makes no sense.
+pub fn stop_tokens(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+    let path = checkpoint.folder().map(|folder| folder.join("generation_config.json"));
+    let path = path.filter(|path| checkpoint.gguf().is_none() && path.exists());
+    let settings = path.map(|path| Config::read(&path)).transpose()?;
+    let configured = settings.as_ref().and_then(|settings| settings.get("eos_token_id"));
+    let configured = configured.or_else(|| checkpoint.config().get("eos_token_id"));
     let ids =
         configured.into_iter().flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
     let mut stop: Vec<u32> = ids.filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect();
+    let turns = ["tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
+    stop.extend(checkpoint.gguf().into_iter().flat_map(|gguf| turns.iter().filter_map(|key| gguf.whole(key))));
     stop.extend(tokenizer.special().eos);
     stop.sort_unstable();
     stop.dedup();
-    stop
+    Ok(stop)
 }

@@ -18,7 +18,7 @@ pub mod translation;
 pub use checkpoint::{Architecture, Checkpoint, Config, Dtype, Tensor};
 pub use error::Error;
 pub use model::Model;
-pub use observe::{Observation, Prediction, TokenAxis, Written};
+pub use observe::{MaskedToken, Observation, Prediction, ReadOptions, TokenAxis, Written};
 pub use open::{ModelSummary, OpenModel};
 pub use tokenizer::{Encoding, Tokenizer};
 pub use trace::Trace;

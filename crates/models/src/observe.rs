@@ -1,15 +1,16 @@
 //! What was observed while a model read a text: its trace, and the tokens that rows and columns belong to.
 
-use ndarray::{Array1, ArrayView1};
+use ndarray::{ArrayView1, Axis};
 
-use crate::analysis::by_rows;
 use crate::analysis::words::{Group, groups};
+use crate::analysis::{row_blocks, salience};
 use crate::generate::Session;
 use crate::generate::beam::{Search, search, watch};
 use crate::model::{Bert, Sentences, Transformer};
 use crate::open::OpenModel;
+use crate::tokenizer::Message;
 use crate::trace::{Capture, Kind, LayerTrace, Probe, Trace};
-use crate::{Encoding, Error, Model, Result};
+use crate::{Encoding, Error, Model, Result, Tokenizer};
 
 /// The tokens along one side of the matrices: the queries or the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,15 @@ pub struct Prediction {
     pub probability: f32,
 }
 
+/// A token that a text leaves to be guessed, BERT's `[MASK]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaskedToken {
+    /// Its place among the tokens.
+    pub at: usize,
+    /// The most probable tokens in its place, most probable first.
+    pub predictions: Vec<Prediction>,
+}
+
 /// What an encoder-decoder has written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
@@ -82,7 +92,41 @@ pub struct Written {
     pub log_probability: f32,
 }
 
-/// Predictions that an observation keeps.
+/// How a model is to read a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// Which attention of an encoder-decoder; cross-attention if none.
+    pub kind: Option<Kind>,
+    /// The tokens that are read at most, from the beginning; all if none.
+    pub most: Option<usize>,
+    /// Whether the text is what a user says to a model that was trained to answer: it is then put into the model's own chat
+    /// template, up to where the answer begins.
+    pub chat: bool,
+    /// How an encoder-decoder searches for what it writes.
+    pub search: Search,
+}
+
+impl ReadOptions {
+    /// The tokens of a text for a model.
+    ///
+    /// # Errors
+    /// If the model reads no text, or has no chat template where one is asked for.
+    pub fn encode(&self, open: &OpenModel, text: &str) -> Result<Encoding> {
+        let tokenizer = open.tokenizer()?;
+        let encoding = match (self.chat, &open.model) {
+            (true, _) => tokenizer.encode_chat(&[Message::user(text)])?,
+            // What an encoder-decoder reads begins and ends without a token of its own.
+            (false, Model::Transformer(_)) => tokenizer.encode_bare(text)?,
+            (false, _) => tokenizer.encode(text)?,
+        };
+        Ok(match self.most {
+            Some(most) => encoding.truncated(most),
+            None => encoding,
+        })
+    }
+}
+
+/// Predictions that an observation keeps of one place.
 const PREDICTIONS: usize = 5;
 
 /// A text that a model has read, and all that it attended to.
@@ -101,83 +145,77 @@ pub struct Observation {
     pub keys: TokenAxis,
     /// The most probable tokens to come next, most probable first; of language models alone.
     pub predictions: Vec<Prediction>,
+    /// The words that the text leaves to be guessed; of encoders with a head that guesses them alone.
+    pub masked: Vec<MaskedToken>,
     /// What was written; of encoder-decoders alone.
     pub written: Option<Written>,
 }
 
 impl Observation {
-    /// Lets a model read a text. `kind` chooses among the kinds of attention of an encoder-decoder, cross-attention if none.
+    /// Lets a model read a text.
     ///
     /// # Errors
     /// If the model reads no text, the text is longer than it can see, or it has no such attention.
-    pub fn of(open: &OpenModel, text: &str, kind: Option<Kind>) -> Result<Self> {
+    pub fn of(open: &OpenModel, text: &str, options: &ReadOptions) -> Result<Self> {
+        let encoding = options.encode(open, text)?;
         let observation = match &open.model {
-            Model::Bert(model) => Observation::of_encoder(open, model, text)?,
-            Model::Transformer(model) => {
-                return Observation::of_translation(open, model, text, kind.unwrap_or(Kind::Cross), Search::default());
-            }
-            Model::Gpt2(_) | Model::Llama(_) | Model::Vit(_) => Observation::of_language(open, text)?,
+            Model::Bert(model) => Observation::of_encoder(open, model, encoding)?,
+            Model::Transformer(model) => Observation::of_translation(open, model, encoding, options)?,
+            Model::Gpt2(_) | Model::Llama(_) | Model::Vit(_) => Observation::of_language(open, encoding)?,
         };
-        match kind.filter(|wanted| *wanted != observation.kind) {
+        match options.kind.filter(|wanted| *wanted != observation.kind) {
             Some(wanted) => Err(Error::NoAttention { name: open.name.clone(), wanted, has: observation.kind }),
             None => Ok(observation),
         }
     }
 
-    /// Lets an encoder-decoder translate a text.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of); also if it is no encoder-decoder.
-    pub fn translating(open: &OpenModel, text: &str, kind: Kind, limits: Search) -> Result<Self> {
-        Observation::of_translation(open, open.translator()?, text, kind, limits)
+    /// Of a sequence that attends to itself.
+    fn of_self(encoding: &Encoding, kind: Kind, trace: Trace) -> Self {
+        let axis = TokenAxis::of(encoding);
+        Observation {
+            text: encoding.text().to_owned(),
+            trace,
+            kind,
+            queries: axis.clone(),
+            keys: axis,
+            predictions: Vec::new(),
+            masked: Vec::new(),
+            written: None,
+        }
     }
 
-    fn of_language(open: &OpenModel, text: &str) -> Result<Self> {
-        let tokenizer = open.tokenizer()?;
-        let encoding = tokenizer.encode(text)?;
+    fn of_language(open: &OpenModel, encoding: Encoding) -> Result<Self> {
         let mut session = Session::new(open.model.as_language_model()?).watched_by(Probe::new(Capture::All));
-        let named = |(token, probability): (u32, f32)| {
-            let label = tokenizer.describe_after(encoding.ids(), &[token]).map(|encoding| encoding.labels()[0].clone());
-            // A model may have more rows than its tokenizer has tokens.
-            Prediction { token, label: label.unwrap_or_else(|_| token.to_string()), probability }
-        };
         let predictions = match session.feed(encoding.ids()) {
-            Ok(logits) => most_probable(&logits, PREDICTIONS).into_iter().map(named).collect(),
+            Ok(logits) => predictions(open.tokenizer()?, encoding.ids(), logits.view()),
             // A body without a head attends as any other, and predicts nothing.
             Err(Error::MissingPart { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let axis = TokenAxis::of(&encoding);
-        Ok(Observation {
-            text: text.to_owned(),
-            trace: session.trace(),
-            kind: Kind::Decoder,
-            queries: axis.clone(),
-            keys: axis,
-            predictions,
-            written: None,
-        })
+        Ok(Observation { predictions, ..Observation::of_self(&encoding, Kind::Decoder, session.trace()) })
     }
 
-    fn of_encoder(open: &OpenModel, model: &Bert, text: &str) -> Result<Self> {
-        let encoding = open.tokenizer()?.encode(text)?;
+    fn of_encoder(open: &OpenModel, model: &Bert, encoding: Encoding) -> Result<Self> {
+        let (tokenizer, ids) = (open.tokenizer()?, encoding.ids());
         let mut probe = Probe::new(Capture::All);
-        model.infer(&Sentences::new(&[encoding.ids()]), &mut probe)?;
-        let axis = TokenAxis::of(&encoding);
-        Ok(Observation {
-            text: text.to_owned(),
-            trace: probe.into_trace(),
-            kind: Kind::Encoder,
-            queries: axis.clone(),
-            keys: axis,
-            predictions: Vec::new(),
-            written: None,
-        })
+        let hidden = model.infer(&Sentences::new(&[ids]), &mut probe)?;
+        let mask = tokenizer.special().mask;
+        let places: Vec<usize> = (0..ids.len()).filter(|&at| Some(ids[at]) == mask).collect();
+        let masked = match model.guess(hidden.select(Axis(0), &places).view()) {
+            Ok(logits) => {
+                let guessed =
+                    |(&at, logits)| MaskedToken { at, predictions: predictions(tokenizer, &ids[..at], logits) };
+                places.iter().zip(logits.outer_iter()).map(guessed).collect()
+            }
+            Err(Error::MissingPart { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(Observation { masked, ..Observation::of_self(&encoding, Kind::Encoder, probe.into_trace()) })
     }
 
-    fn of_translation(open: &OpenModel, model: &Transformer, text: &str, kind: Kind, limits: Search) -> Result<Self> {
-        let (source, bos_eos) = (open.tokenizer()?.encode_bare(text)?, open.bos_eos()?);
-        let best = search(model, source.ids(), bos_eos, limits)?.swap_remove(0);
+    fn of_translation(open: &OpenModel, model: &Transformer, source: Encoding, options: &ReadOptions) -> Result<Self> {
+        let (kind, bos_eos) = (options.kind.unwrap_or(Kind::Cross), open.bos_eos()?);
+        let best = search(model, source.ids(), bos_eos, options.search)?.swap_remove(0);
         let target = open.target_tokenizer()?.describe(&best.tokens)?;
         let trace = watch(model, source.ids(), &best.tokens, bos_eos, Capture::All)?;
         let end = open.target_tokenizer()?.token(bos_eos.end)?;
@@ -192,15 +230,8 @@ impl Observation {
             tokens: best.tokens,
             log_probability: best.log_probability,
         };
-        Ok(Observation {
-            text: text.to_owned(),
-            trace,
-            kind,
-            queries,
-            keys,
-            predictions: Vec::new(),
-            written: Some(written),
-        })
+        let seen = Observation::of_self(&source, kind, trace);
+        Ok(Observation { queries, keys, written: Some(written), ..seen })
     }
 
     /// Whether it is attention from one sequence to another.
@@ -237,7 +268,7 @@ impl Observation {
         for number in layers {
             let layer = self.layer(number)?;
             for head in 0..layer.heads() {
-                let score = self.salience(layer, head)?;
+                let score = salience(layer, head, self.is_cross(), row_blocks(layer))?;
                 if score > best.2 {
                     best = (number, head, score);
                 }
@@ -245,26 +276,20 @@ impl Observation {
         }
         Ok((best.0, best.1))
     }
-
-    /// The sum over the queries of the largest weight on another token.
-    fn salience(&self, layer: &LayerTrace, head: usize) -> Result<f32> {
-        let other = |i: usize, j: usize| self.is_cross() || (j != i && j != 0);
-        let strongest = |i: usize, row: ArrayView1<f32>| {
-            row.iter().enumerate().filter(|(j, _)| other(i, *j)).fold(0.0, |max: f32, (_, w)| max.max(*w))
-        };
-        let mut sum = 0.0;
-        by_rows(layer, (0, head), |rows, weights| {
-            sum += rows.zip(weights.outer_iter()).map(|(i, row)| strongest(i, row)).sum::<f32>();
-        })?;
-        Ok(sum)
-    }
 }
 
-/// The most probable tokens and their probabilities, most probable first.
-fn most_probable(logits: &Array1<f32>, count: usize) -> Vec<(u32, f32)> {
+/// The most probable tokens after `before`, most probable first, from their scores: [V].
+fn predictions(tokenizer: &Tokenizer, before: &[u32], logits: ArrayView1<f32>) -> Vec<Prediction> {
     let max = logits.iter().fold(f32::NEG_INFINITY, |max, x| max.max(*x));
     let sum: f32 = logits.iter().map(|x| (x - max).exp()).sum();
     let mut tokens: Vec<usize> = (0..logits.len()).collect();
     tokens.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]));
-    tokens.into_iter().take(count).map(|token| (token as u32, (logits[token] - max).exp() / sum)).collect()
+    let named = |index: usize| {
+        let token = index as u32;
+        let label = tokenizer.describe_after(before, &[token]).map(|encoding| encoding.labels()[0].clone());
+        // A model may have more rows than its tokenizer has tokens.
+        let label = label.unwrap_or_else(|_| token.to_string());
+        Prediction { token, label, probability: (logits[index] - max).exp() / sum }
+    };
+    tokens.into_iter().take(PREDICTIONS).map(named).collect()
 }

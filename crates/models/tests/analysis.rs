@@ -3,7 +3,7 @@
 mod support;
 
 use foveal_models::analysis::importance::of_masked;
-use foveal_models::analysis::{self, ablation, head_scores, importance, norms, rollout, top, words};
+use foveal_models::analysis::{self, ablation, head_scores, importance, norms, rollout, rollouts, top, words};
 use foveal_models::layer::{CrossEntropy, Parameters, Random};
 use foveal_models::model::{
     Bert, BertConfig, Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Masked, Sentences, Trained,
@@ -42,6 +42,8 @@ fn rollout_is_the_product_of_half_attention_and_half_identity() {
     let trace = trace_of(&gpt2(), &TOKENS);
     let n = TOKENS.len();
     let mut expected = Array2::<f64>::eye(n);
+    let each: Vec<Array2<f32>> = rollouts(&trace, Kind::Decoder, 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(each.len(), 3);
     for layer in 0..3 {
         let mixed = Array2::from_shape_fn((n, n), |(i, j)| {
             let mean = (0..3).map(|head| weights(&trace, layer, head)[[i, j]]).sum::<f64>() / 3.0;
@@ -49,11 +51,14 @@ fn rollout_is_the_product_of_half_attention_and_half_identity() {
         });
         expected = mixed.dot(&expected);
         let got = rollout(&trace, Kind::Decoder, 0, layer).unwrap();
+        assert_eq!(got, each[layer], "one by one, or at once");
         for (got, expected) in got.iter().zip(&expected) {
             near((*got).into(), *expected, 1e-5, "rollout");
         }
     }
     assert!(matches!(rollout(&trace, Kind::Cross, 0, 0), Err(Error::CrossRollout)));
+    let mut missing = rollouts(&trace, Kind::Decoder, 7).unwrap();
+    assert!(missing.next().is_some_and(|first| first.is_err()) && missing.next().is_none(), "no such sequence");
     assert!(matches!(rollout(&trace, Kind::Decoder, 0, 3), Err(Error::NotCaptured { .. })));
 }
 

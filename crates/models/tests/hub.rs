@@ -94,7 +94,7 @@ fn llama() -> HashMap<String, Vec<u8>> {
 fn a_download_is_in_the_cache_afterwards() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::new("me/tiny", llama(), None);
-    let hub = Hub::new(cache.path()).endpoint(format!("{}/", server.url));
+    let hub = Hub::new(cache.path()).endpoint(format!("{}/", server.url)).show_progress();
     let folder = hub.resolve("me/tiny").unwrap();
     assert!(folder.starts_with(cache.path()) && folder.ends_with("snapshots/0123abcd"));
     assert!(folder.join("tokenizer_config.json").exists() && !folder.join("README.md").exists());

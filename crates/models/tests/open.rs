@@ -9,7 +9,7 @@ use foveal_models::model::{
 };
 use foveal_models::trace::{Kind, Probe};
 use foveal_models::translation::{Languages, Vocabulary};
-use foveal_models::{Architecture, Checkpoint, Dtype, Error, Observation, OpenModel, Tokenizer};
+use foveal_models::{Architecture, Checkpoint, Dtype, Error, Observation, OpenModel, ReadOptions, Tokenizer};
 
 const TEXT: &str = "the cat sat on the mat and the dog sat on the log";
 
@@ -75,6 +75,10 @@ fn translator(folder: &Path) {
 
 fn path(folder: &Path) -> &str {
     folder.to_str().unwrap()
+}
+
+fn of_kind(kind: Kind) -> ReadOptions {
+    ReadOptions { kind: Some(kind), ..ReadOptions::default() }
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn what_a_language_model_reads_is_observed() {
     assert_eq!(seen.salient_head(None).unwrap(), salient(None));
     assert_eq!(seen.salient_head(Some(1)).unwrap(), salient(Some(1)));
     assert!(matches!(seen.salient_head(Some(9)), Err(Error::NotCaptured { .. })));
-    let error = Observation::of(&open, "the dog", Some(Kind::Encoder)).unwrap_err();
+    let error = Observation::of(&open, "the dog", &of_kind(Kind::Encoder)).unwrap_err();
     assert!(error.to_string().contains("no encoder attention"), "{error}");
 }
 
@@ -195,7 +199,7 @@ fn a_translator_writes_and_is_observed() {
     for (kind, sides) in
         [(Kind::Encoder, (3, 3)), (Kind::Decoder, (written.tokens.len() + 1, written.tokens.len() + 1))]
     {
-        let seen = Observation::of(&open, "the cat sleeps", Some(kind)).unwrap();
+        let seen = Observation::of(&open, "the cat sleeps", &of_kind(kind)).unwrap();
         assert_eq!((seen.queries.len(), seen.keys.len()), sides);
         assert_eq!(seen.layer(0).unwrap().weights(0, 0).unwrap().dim(), sides);
     }

@@ -1,46 +1,89 @@
-// Queries at the left, keys at the right, and a line for each weight, the stronger the darker.
+// Queries at the left, keys at the right, and a line for each weight, the stronger the darker. Several heads have a colour
+// each, as in BertViz's head view.
 
-function linesLayout(shown, width, tallest) {
-  const count = Math.max(shown.rows, shown.cols);
-  const step = Math.max(count > 120 ? 3 : 13, Math.min(26, tallest / count));
-  const size = Math.min(13, step * 0.86), labelled = step >= 10;
-  const longest = (list) => Math.min(160, list.reduce((max, entry) => Math.max(max, 1.1 * measure(entry.label, size)), 30));
-  const left = (labelled ? longest(shown.queries) : 36) + 12;
-  const right = Math.max(left + 120, Math.min(width - (labelled ? longest(shown.keys) : 36) - 12, left + 520));
-  return { left, right, top: 34, step, size, labelled, total: { width, height: 34 + count * step, content: right + (labelled ? longest(shown.keys) : 36) + 12 } };
+import { measure, shorten } from "./painter.js";
+import { SCALES } from "./look.js";
+import { say } from "./messages.js";
+
+/**
+ * @typedef {object} Window A part of the matrix that fits on the stage as lines or as a table.
+ * @property {[number, number]} rows Entries.
+ * @property {[number, number]} cols
+ * @property {{head: number, values: Float32Array}[]} heads
+ */
+
+/**
+ * @typedef {object} LinesPicture
+ * @property {import("./axis.js").Axis} rows
+ * @property {import("./axis.js").Axis} cols
+ * @property {Window} window
+ * @property {import("./look.js").Look} look
+ * @property {string} scale
+ * @property {{i: number, j: number} | null} hover
+ * @property {number} pinned
+ * @property {boolean} many Whether heads are told apart by colour.
+ */
+
+/**
+ * @param {LinesPicture} picture
+ * @param {{width: number, height: number}} total
+ */
+export function linesPlot({ rows, cols, window }, total) {
+  const count = Math.max(window.rows[1] - window.rows[0], window.cols[1] - window.cols[0]);
+  const step = Math.max(13, Math.min(26, (total.height - 40) / count)), size = Math.min(13, step * 0.86);
+  const longest = (/** @type {import("./axis.js").Axis} */ axis, /** @type {[number, number]} */ [from, to]) =>
+    Math.min(160, axis.entries.slice(from, to).reduce((max, entry) => Math.max(max, 1.1 * measure(entry.label, size)), 30));
+  const left = longest(rows, window.rows) + 12, side = longest(cols, window.cols) + 12;
+  const right = Math.max(left + 120, Math.min(total.width - side, left + 560));
+  return { left, right, top: 34, step, size, total };
 }
 
-function drawLines(painter, { shown, look, words, hover, pinnedRow }, { left, right, top, step, size, labelled }) {
-  const y = (i) => top + (i + 0.5) * step, bend = (right - left) * 0.4;
-  const chosen = pinnedRow >= 0 ? pinnedRow : hover ? hover.i : -1;
-  const chosenKey = chosen < 0 && hover ? hover.j : -1;
+/**
+ * @param {any} painter
+ * @param {LinesPicture} picture
+ * @param {ReturnType<typeof linesPlot>} plot
+ */
+export function drawLines(painter, { rows, cols, window, look, scale, hover, pinned, many }, { left, right, top, step, size }) {
+  const wide = window.cols[1] - window.cols[0], y = (/** @type {number} */ k) => top + (k + 0.5) * step, bend = (right - left) * 0.4;
+  const chosen = pinned >= 0 ? pinned : hover && hover.i >= 0 ? hover.i : -1, chosenKey = chosen < 0 && hover ? hover.j : -1;
+  /** @type {[number, number, number, number, string][]} */
   const lines = [];
-  for (let i = 0; i < shown.rows; i++) {
-    for (let j = 0; j < shown.cols; j++) {
-      const t = shown.fraction(shown.values[i * shown.cols + j]);
+  for (const [h, { head, values }] of window.heads.entries()) {
+    const peak = values.reduce((a, b) => (b > a ? b : a), 0) || 1;
+    for (let k = 0; k < values.length; k++) {
+      const t = SCALES[scale].to(values[k] / peak);
       if (!(t >= 0.02)) continue;
+      const i = Math.floor(k / wide) + window.rows[0], j = (k % wide) + window.cols[0];
       const faded = (chosen >= 0 && i !== chosen) || (chosenKey >= 0 && j !== chosenKey);
-      lines.push([faded ? t * 0.06 : t, i, j]);
+      const shift = many ? (h - (window.heads.length - 1) / 2) * Math.min(2.5, (step * 0.6) / window.heads.length) : 0;
+      lines.push([faded ? t * 0.06 : t, i, j, shift, many ? look.heads[head % look.heads.length] : look.accent]);
     }
   }
   lines.sort((a, b) => b[0] - a[0]);
-  lines.length = Math.min(lines.length, 6000);
-  for (const [t, i, j] of lines.reverse()) {
-    painter.curve(left, y(i), right, y(j), look.line, labelled ? 0.8 + 2.2 * t : 1, Math.max(0.01, t ** 0.8), bend);
+  for (const [t, i, j, shift, colour] of lines.slice(0, 4000).reverse()) {
+    painter.curve(left, y(i - window.rows[0]) + shift, right, y(j - window.cols[0]) + shift, colour, 0.6 + 2.2 * t, 0.08 + 0.85 * t, bend);
   }
-  const name = { size: SMALL, fill: look.muted, bold: true };
-  painter.text(left - 8, 12, words.query, { ...name, align: "end" });
-  painter.text(right + 8, 12, words.key, name);
-  const label = (x, i, entry, align, strong) => painter.text(x, y(i), shorten(entry.label, size, 160), { size, fill: entry.special ? look.muted : look.ink, align, bold: strong });
-  const every = Math.ceil(60 / step);
-  const count = (x, i, align) => i % every === 0 && painter.text(x, y(i), String(i), { size: SMALL, fill: look.muted, align });
-  shown.queries.forEach((entry, i) => (labelled ? label(left - 8, i, entry, "end", i === chosen) : count(left - 8, i, "end")));
-  shown.keys.forEach((entry, j) => (labelled ? label(right + 8, j, entry, "start", j === chosenKey) : count(right + 8, j, "start")));
+  const name = { size: 11.5, fill: look.muted, bold: true };
+  painter.text(left - 8, 12, say("query"), { ...name, align: "end" });
+  painter.text(right + 8, 12, say("key"), name);
+  for (let i = window.rows[0]; i < window.rows[1]; i++) {
+    painter.text(left - 8, y(i - window.rows[0]), shorten(rows.entries[i].label, size, 160), { size, align: "end", bold: i === chosen, fill: rows.entries[i].special ? look.muted : look.ink });
+  }
+  for (let j = window.cols[0]; j < window.cols[1]; j++) {
+    painter.text(right + 8, y(j - window.cols[0]), shorten(cols.entries[j].label, size, 160), { size, bold: j === chosenKey, fill: cols.entries[j].special ? look.muted : look.ink });
+  }
 }
 
-// The query at the left of the middle, the key at the right of it.
-function tokenAt({ shown }, { left, right, top, step }, px, py) {
-  const k = Math.floor((py - top) / step);
-  if (px <= (left + right) / 2) return k >= 0 && k < shown.rows ? { i: k, j: -1 } : null;
-  return k >= 0 && k < shown.cols ? { i: -1, j: k } : null;
+/**
+ * The token under a point: a query at the left half, a key at the right.
+ * @param {LinesPicture} picture
+ * @param {ReturnType<typeof linesPlot>} plot
+ * @param {number} px
+ * @param {number} py
+ */
+export function tokenAt({ window }, { left, right, top, step }, px, py) {
+  const k = Math.floor((py - top) / step), isQuery = px < (left + right) / 2;
+  const [from, to] = isQuery ? window.rows : window.cols;
+  if (k < 0 || k >= to - from) return null;
+  return isQuery ? { i: from + k, j: -1 } : { i: -1, j: from + k };
 }

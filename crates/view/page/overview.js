@@ -1,52 +1,81 @@
-// All layers × heads as small pictures; a click chooses one.
+// All heads at a glance: a small picture of each, layers down, heads across.
 
-function overviewLayout(layers, heads, small, width) {
-  const gutter = 24, gap = 3;
-  const side = Math.min(72, (width - gutter) / heads - gap);
-  const tall = Math.max(3, (side * small.rows) / Math.max(small.rows, small.cols));
-  const wide = Math.max(3, (side * small.cols) / Math.max(small.rows, small.cols));
-  return { gutter, gap, side, tall, wide, top: 16, height: 16 + layers * (tall + gap) };
-}
+import { say } from "./messages.js";
 
-function drawOverview(canvas, { group, measureName, small, look, layer, head }) {
-  const heads = measureName === "rollout" ? 1 : group.heads;
-  const width = canvas.clientWidth || 316, at = overviewLayout(group.layers, heads, small, width);
-  const ratio = window.devicePixelRatio || 1;
-  canvas.style.height = `${at.height}px`;
-  canvas.width = width * ratio;
-  canvas.height = at.height * ratio;
-  const context = canvas.getContext("2d");
+/**
+ * @typedef {object} Small
+ * @property {number} rows
+ * @property {number} cols
+ * @property {number[]} max
+ * @property {boolean} sampled
+ * @property {Uint8Array} codes
+ */
+
+/**
+ * @typedef {object} Glance
+ * @property {Small} small
+ * @property {number[]} layers
+ * @property {number} heads
+ * @property {number} layer
+ * @property {number} head
+ * @property {(layer: number, head: number) => boolean} isOff
+ */
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Glance} glance
+ * @param {import("./look.js").Look} look
+ */
+export function drawOverview(canvas, { small, layers, heads, layer, head, isOff }, look) {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth || 300, margin = 22, gap = heads > 16 ? 1 : 3;
+  const side = Math.max(4, Math.min(64, (width - margin) / heads - gap)), step = side + gap;
+  const height = margin + layers.length * step;
+  canvas.style.height = `${height}px`;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.scale(ratio, ratio);
-  const painter = new CanvasPainter(context);
-  const one = document.createElement("canvas");
-  one.width = small.cols;
-  one.height = small.rows;
-  const oneContext = one.getContext("2d"), pixels = oneContext.createImageData(small.cols, small.rows);
-  for (let l = 0; l < group.layers; l++) {
-    for (let h = 0; h < heads; h++) {
-      const from = (l * heads + h) * small.rows * small.cols;
-      for (let k = 0; k < small.rows * small.cols; k++) {
-        const code = small.bytes[from + k];
-        pixels.data.set(code === 255 ? look.nan[k % 2] : look.colours[Math.min(255, code + 1)], k * 4);
-        if (code === 0) pixels.data.set(look.colours[0], k * 4);
-        pixels.data[k * 4 + 3] = 255;
-      }
-      oneContext.putImageData(pixels, 0, 0);
-      const x = at.gutter + h * (at.side + at.gap), y = at.top + l * (at.tall + at.gap);
-      context.imageSmoothingEnabled = at.wide < small.cols;
-      context.drawImage(one, x, y, at.wide, at.tall);
-      painter.frame(x + 0.5, y + 0.5, at.wide - 1, at.tall - 1, look.rule);
-      if (l === layer && (h === head || head < 0 || heads === 1)) painter.frame(x, y, at.wide, at.tall, look.mark, 2.5);
+  context.imageSmoothingEnabled = side < small.rows;
+  context.font = "10.5px system-ui, sans-serif";
+  context.fillStyle = look.muted;
+  context.textAlign = "center";
+  const every = Math.ceil(18 / step);
+  for (let h = 0; h < heads; h += every) context.fillText(String(h), margin + h * step + side / 2, 12);
+  const part = document.createElement("canvas"), size = small.rows * small.cols;
+  [part.width, part.height] = [small.cols, small.rows];
+  const inner = /** @type {CanvasRenderingContext2D} */ (part.getContext("2d"));
+  layers.forEach((number, l) => {
+    if (l % Math.ceil(14 / step) === 0) {
+      context.fillStyle = look.muted;
+      context.fillText(String(number), 9, margin + l * step + side / 2 + 4);
     }
-    painter.text(at.gutter - 6, at.top + l * (at.tall + at.gap) + at.tall / 2, String(l), { size: 10, fill: look.muted, align: "end" });
-  }
-  if (heads > 1) {
-    for (let h = 0; h < heads; h++) painter.text(at.gutter + h * (at.side + at.gap) + at.wide / 2, 7, String(h), { size: 10, fill: look.muted, align: "middle" });
-  }
-  return at;
-}
-
-function headAt(at, group, heads, px, py) {
-  const head = Math.floor((px - at.gutter) / (at.side + at.gap)), layer = Math.floor((py - at.top) / (at.tall + at.gap));
-  return head >= 0 && head < heads && layer >= 0 && layer < group.layers ? { layer, head } : null;
+    for (let h = 0; h < heads; h++) {
+      const image = inner.createImageData(small.cols, small.rows), out = new Uint32Array(image.data.buffer);
+      for (let k = 0; k < size; k++) {
+        const code = small.codes[(l * heads + h) * size + k];
+        out[k] = code === 255 ? look.nan[k % 2] : look.table[code];
+      }
+      inner.putImageData(image, 0, 0);
+      const [x, y] = [margin + h * step, margin + l * step];
+      context.globalAlpha = isOff(number, h) ? 0.25 : 1;
+      context.drawImage(part, x, y, side, side);
+      context.globalAlpha = 1;
+      context.lineWidth = 1;
+      context.strokeStyle = look.rule;
+      context.strokeRect(x, y, side, side);
+      if (isOff(number, h)) {
+        context.strokeStyle = look.ink;
+        context.beginPath();
+        context.moveTo(x, y);
+        context.lineTo(x + side, y + side);
+        context.stroke();
+      }
+      if (number === layer && (h === head || heads === 1)) {
+        context.lineWidth = 2.5;
+        context.strokeStyle = look.mark;
+        context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+      }
+    }
+  });
+  canvas.setAttribute("aria-label", `${say("overview")}: ${layers.length} × ${heads}`);
+  return { margin, step };
 }

@@ -1,49 +1,80 @@
-// The chosen token's attention as a list, and as shades over the text.
+// What a query attends to, as a list and in the text itself.
 
-function drawStrongest(list, title, { shown, words }, row) {
+import { number } from "./look.js";
+import { say } from "./messages.js";
+
+/** Entries of the text that are shown around the one that is looked at. */
+export const STRIP = 700;
+
+/**
+ * The strongest keys of a row.
+ * @param {HTMLElement} list
+ * @param {import("./axis.js").Axis} keys
+ * @param {Float32Array | null} values Of all entries of the keys.
+ * @param {number} digits
+ */
+export function drawStrongest(list, keys, values, digits) {
   list.replaceChildren();
-  title.textContent = row < 0 ? words.nothing : words.strongest(shown.queries[row].label);
-  if (row < 0) return;
-  const values = shown.values.subarray(row * shown.cols, (row + 1) * shown.cols);
-  const order = [...values.keys()].filter((j) => values[j] !== 0).sort((a, b) => (values[b] || Infinity) - (values[a] || Infinity));
+  if (!values) return;
+  const order = [...values.keys()].filter((j) => values[j] !== 0).sort((a, b) => (values[b] || Infinity) - (values[a] || Infinity)).slice(0, 8);
   const max = Math.max(...order.map((j) => values[j]).filter((v) => v > 0), Number.MIN_VALUE);
-  for (const j of order.slice(0, 10)) {
+  for (const j of order) {
     const item = document.createElement("li"), bar = document.createElement("i");
     const label = document.createElement("span"), value = document.createElement("b");
     bar.style.width = `${((values[j] || 0) / max) * 100}%`;
-    label.textContent = shown.keys[j].label;
-    value.textContent = number(values[j]);
+    label.textContent = keys.entries[j].label;
+    value.textContent = number(values[j], digits);
     item.append(bar, label, value);
     list.append(item);
   }
 }
 
-// The spans are made once for a set of tokens, then only shaded.
-function fillText(box, entries) {
-  // Where tokens carry their spaces, they join to the text itself; else a gap parts them.
-  box.classList.toggle("parted", !entries.some((entry) => /^[ ▁]/.test(entry.raw)));
-  box.replaceChildren(...entries.map((entry, i) => {
+/**
+ * The tokens from `from` to before `to`, made once and then only shaded.
+ * @param {HTMLElement} box
+ * @param {import("./axis.js").Axis} axis
+ * @param {number} from
+ * @param {number} to
+ */
+export function fillText(box, axis, from, to) {
+  box.classList.toggle("parted", axis.parted);
+  box.setAttribute("role", "listbox");
+  box.replaceChildren(...axis.entries.slice(from, to).map((entry, k) => {
     const span = document.createElement("span");
-    span.textContent = entry.raw.replace(/▁/g, " ").trim() ? entry.raw.replace(/▁/g, " ").replace(/\n/g, "⏎") : entry.label;
-    span.dataset.index = i;
+    span.textContent = entry.text.trim() ? entry.text.replace(/\n/g, "⏎") : entry.label;
+    span.dataset.index = String(from + k);
     span.setAttribute("role", "option");
-    span.tabIndex = i === 0 ? 0 : -1;
+    span.tabIndex = k === 0 ? 0 : -1;
     return span;
   }));
 }
 
-// Queries and keys may differ (a translation): the text shows the keys where a query is chosen elsewhere.
-function shadeText(box, { shown, look, same }, row, pinned) {
-  const spans = box.children;
+/**
+ * Shades each token by what a query gives it; marks the query.
+ * @param {HTMLElement} box
+ * @param {import("./axis.js").Axis} axis
+ * @param {Float32Array | null} values
+ * @param {import("./look.js").Look} look
+ * @param {number} chosen An entry, or −1.
+ */
+export function shadeText(box, axis, values, look, chosen) {
   let max = 0;
-  for (let j = 0; row >= 0 && j < shown.cols; j++) max = Math.max(max, shown.values[row * shown.cols + j] || 0);
-  for (let j = 0; j < spans.length; j++) {
-    const t = row >= 0 && max > 0 ? (shown.values[row * shown.cols + j] || 0) / max : 0;
-    spans[j].style.background = t > 0.02 ? look.css(t * 0.85) : "";
-    spans[j].style.color = t > 0.02 ? look.inkOn(t * 0.85) : "";
-    const chosen = same && pinned && j === row;
-    spans[j].classList.toggle("pinned", chosen);
-    spans[j].classList.toggle("pale", shown.keys[j].special && t <= 0.02);
-    spans[j].setAttribute("aria-selected", chosen);
+  if (values) for (const value of values) if (value > max) max = value;
+  for (const node of box.children) {
+    const span = /** @type {HTMLElement} */ (node), j = Number(span.dataset.index);
+    const t = values && max > 0 ? (values[j] || 0) / max : 0, shaded = t > 0.02;
+    span.style.background = shaded ? look.css(t * 0.85) : "";
+    span.style.color = shaded ? look.inkOn(t * 0.85) : "";
+    span.classList.toggle("pinned", j === chosen);
+    span.classList.toggle("pale", Boolean(axis.entries[j]?.special) && !shaded);
+    span.setAttribute("aria-selected", String(j === chosen));
   }
+}
+
+/**
+ * @param {HTMLElement} title
+ * @param {string | null} label
+ */
+export function titleReading(title, label) {
+  title.textContent = label === null ? say("nothing") : say("strongest", { token: label });
 }

@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, ArrayView2};
 
-/// At most `rows` × `cols` pixels. A block with a NaN among its values is NaN: nothing wrong is pooled away.
-pub(crate) fn pool(values: ArrayView2<f32>, rows: usize, cols: usize) -> Array2<f32> {
+/// The matrix as at most `rows` × `cols` pixels. A block with a NaN among its values is NaN: nothing wrong is pooled away.
+pub fn pool(values: ArrayView2<f32>, rows: usize, cols: usize) -> Array2<f32> {
     let (height, width) = values.dim();
     let (rows, cols) = (rows.clamp(1, height), cols.clamp(1, width));
     let cut = |i: usize, parts: usize, whole: usize| i * whole / parts;

@@ -1,8 +1,8 @@
 //! What holds for every picture on every surface.
 
 use foveal_view::{
-    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Lines, Look, Map, Page, Panels, Patches,
-    Scene, Steps, Terminal, Theme, Tokens,
+    Bars, Chart, Compare, Depth, Error, Format, Grid, Group, Heatmap, Kind, Language, Layer, Lines, Look, Map, Page,
+    Panels, Patches, Range, Scene, Steps, Terminal, Theme, Tokens,
 };
 use ndarray::{Array2, array};
 use unicode_width::UnicodeWidthChar;
@@ -176,10 +176,11 @@ fn nothing_to_draw_and_wrong_counts_are_errors() {
     let tokens = Tokens::new(["a", "b"]);
     assert!(Group::new(Kind::Cross, tokens.clone().words([0]), tokens.clone()).is_err());
     let group = Group::new(Kind::Cross, tokens.clone(), tokens).unwrap();
-    assert!(group.clone().layer(vec![]).is_err() && group.clone().layer(vec![matrix(2, 3, 3)]).is_err());
+    let layer = |heads: usize, cols: usize| Layer::weights(vec![matrix(2, cols, 3); heads]).unwrap();
+    assert!(Layer::weights(vec![]).is_err() && group.clone().layer(layer(1, 3)).is_err());
     assert!(Page::new(vec![group.clone()]).html().is_err());
-    let uneven = group.layer(vec![matrix(2, 2, 3)]).unwrap().layer(vec![matrix(2, 2, 3); 2]).unwrap();
-    assert!(Page::new(vec![uneven]).html().is_err());
+    assert!(group.layer(layer(1, 2)).unwrap().layer(layer(2, 2)).is_err());
+    assert!(layer(1, 2).norms(matrix(1, 3, 2)).is_err());
 }
 
 #[test]
@@ -216,15 +217,11 @@ fn a_page_holds_everything_and_lets_no_label_out() {
     let tokens = Tokens::new(labels(8)).words([0, 0, 1, 1, 1, 2, 3, 4]).special((0..8).map(|i| i == 0));
     let group = Group::new(Kind::Attention, tokens.clone(), tokens)
         .unwrap()
-        .layer(vec![matrix(8, 8, 3); 2])
-        .unwrap()
-        .norms(vec![matrix(8, 8, 2); 2])
-        .unwrap()
-        .rollout(vec![matrix(8, 8, 1)])
+        .layer(Layer::weights(vec![matrix(8, 8, 3); 2]).and_then(|layer| layer.norms(matrix(2, 8, 2))).unwrap())
         .unwrap();
     let html = Page::new(vec![group]).title("</title><script>alert(1)</script>{{DATA}}").html().unwrap();
     assert!(!html.contains("<script>alert") && !html.contains("</script><b>"));
-    for id in ["weights-0-0", "norms-0-0", "rollout-0-0", "weights-0-thumbs"] {
+    for id in ["w-0-0", "norm-0-0", "small-0-weights", "small-0-norms", "wasm", "worker", "messages", "data"] {
         assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
     }
     // Nothing is fetched: no address but those of the two namespaces.
@@ -235,4 +232,70 @@ fn a_page_holds_everything_and_lets_no_label_out() {
             &html[at - 20..at + 40]
         );
     }
+}
+
+/// A picture of heads is the same from whole matrices and from pixels of them.
+#[test]
+fn a_grid_of_pooled_panels_is_the_same_picture() {
+    for (heads, rows, cols) in [(2, 300, 300), (9, 500, 200), (12, 7, 450), (12, 20, 20)] {
+        // Of finite values: an infinite one hides the largest of its block, which the colours are scaled by.
+        let whole: Vec<Array2<f32>> = (0..heads).map(|head| matrix(rows, cols, 3) / (1 + head) as f32).collect();
+        let pooled = |columns: usize| -> Vec<Array2<f32>> {
+            let (height, width) = Grid::pixels(columns, (rows, cols));
+            assert!(height <= rows && width <= cols);
+            whole.iter().map(|values| foveal_view::pool(values.view(), height, width)).collect()
+        };
+        let svg = |grid: Grid| Scene::from(grid).svg(&Look::new()).unwrap();
+        let small = Grid::heads(pooled(Grid::columns(heads))).unwrap().pooled_from((rows, cols));
+        assert_eq!(svg(small), svg(Grid::heads(whole.clone()).unwrap()), "{heads} heads of {rows} × {cols}");
+        let small = Grid::layers(vec![pooled(heads)]).unwrap().pooled_from((rows, cols));
+        assert_eq!(svg(small), svg(Grid::layers(vec![whole.clone()]).unwrap()), "{heads} heads of {rows} × {cols}");
+    }
+}
+
+#[test]
+fn curves_that_lie_on_one_another_are_all_seen() {
+    let points = || (0..20).map(|x| (f64::from(x), 1.0 + f64::from(x)));
+    let chart = Chart::new("x", "y").series("first", points()).series("second", points()).series("third", points());
+    let text = Scene::from(chart).terminal(&Terminal::new(80)).unwrap();
+    let (picture, _) = text.split_once("└").expect("an axis");
+    for mark in ['*', 'o', '+'] {
+        assert!(picture.contains(mark), "{mark} is hidden:\n{text}");
+    }
+}
+
+#[test]
+fn maps_with_colours_of_their_own_tell_their_largest_values() {
+    let map = |most: f32| Array2::from_shape_fn((2, 2), |(i, j)| most * (i + j) as f32 / 2.0);
+    let patches = Patches::grey(&Array2::zeros((4, 4)), map(0.25)).unwrap().and("second", map(0.5)).unwrap();
+    let scene = Scene::from(patches.range(Range::Own));
+    for picture in [scene.svg(&Look::new()).unwrap(), scene.terminal(&Terminal::new(100)).unwrap()] {
+        for part in ["0.25", "0.5", "largest"] {
+            assert!(picture.contains(part), "{part}: {picture}");
+        }
+    }
+}
+
+#[test]
+fn values_below_zero_have_colours_of_their_own() {
+    let heatmap = |value: f32| Scene::from(Heatmap::new(Array2::from_elem((1, 2), value), ["a"], ["b", "c"]).unwrap());
+    let picture = heatmap(-0.5).svg(&Look::new()).unwrap();
+    assert!(picture.contains("−0.5") || picture.contains("-0.5"), "{picture}");
+    assert_ne!(picture, heatmap(0.5).svg(&Look::new()).unwrap());
+}
+
+#[test]
+fn a_policy_allows_the_page_its_own_program_and_nothing_else() {
+    let served = Page::served(Language::Korean).unwrap();
+    let policy = served.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    for part in
+        ["default-src 'none'", "script-src 'sha256-", "'wasm-unsafe-eval'", "style-src 'sha256-", "worker-src blob:"]
+    {
+        assert!(policy.contains(part), "{part} in {policy}");
+    }
+    assert!(
+        !policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'") && policy.contains("connect-src 'self'")
+    );
+    assert!(Page::framed(Language::English).unwrap().contains("connect-src 'none'"));
+    assert!(served.contains("lang=\"ko\"") && served.contains("data-source=\"server\""));
 }

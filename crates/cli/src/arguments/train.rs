@@ -18,6 +18,8 @@ pub enum TrainTask {
     Text(TrainText),
     /// Translation: the grammar inside, or any file of pairs
     Pairs(TrainPairs),
+    /// Random tokens that repeat, in which induction heads form
+    Repeats(TrainRepeats),
     /// Handwritten digits
     Digits(TrainDigits),
 }
@@ -83,6 +85,7 @@ pub enum ShapeChoice {
 #[command(after_help = "\
 Examples:
   foveal train text shakespeare.txt -d out/play
+  foveal train text shakespeare.txt --also plays.txt -d out/plays --vocabulary 4096 --context 256
   foveal train text book.txt -d out/book --shape llama --vocabulary 2000 --steps 5000")]
 pub struct TrainText {
     /// The text
@@ -95,6 +98,9 @@ pub struct TrainText {
     /// Byte pairs of this number of tokens [default: characters]
     #[arg(long, value_name = "N")]
     pub vocabulary: Option<usize>,
+    /// More text to learn from, none of which is held out
+    #[arg(long, value_name = "FILE")]
+    pub also: Vec<PathBuf>,
     /// Tokens that the model sees
     #[arg(long, value_name = "N")]
     pub context: Option<usize>,
@@ -121,6 +127,18 @@ pub struct TrainPairs {
     /// Keep the cross-attention of this sentence at the beginning, at every evaluation and at the end
     #[arg(long, value_name = "SENTENCE")]
     pub snapshot: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  foveal train repeats -d out/induction")]
+pub struct TrainRepeats {
+    #[command(flatten)]
+    pub run: Run,
+    /// Tokens that the model sees
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    pub context: usize,
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use foveal_explorer::image::decode;
 use foveal_models::Model;
 use foveal_models::model::Vit;
 use foveal_models::trace::{Capture, Kind, Probe, Trace};
@@ -41,22 +42,8 @@ pub fn run(see: &See, path: &Path, output: Output) -> Result<()> {
 
 /// The image in the size of the model: [height, width, C].
 fn read(model: &Vit, path: &Path) -> Result<Array3<u8>> {
-    let read = image::ImageReader::open(path).and_then(|reader| reader.with_guessed_format());
-    let mut reader = read.with_context(|| format!("cannot read {}", path.display()))?;
-    reader.limits(image::Limits::default());
-    let picture = reader.decode().with_context(|| format!("{} is no PNG or JPEG that can be read", path.display()))?;
-    let (height, width) = (picture.height() as usize, picture.width() as usize);
-    let array = |bytes: Vec<u8>, channels| Array3::from_shape_vec((height, width, channels), bytes);
-    Ok(match model.config().channels {
-        1 => {
-            let grey = model.preprocessor().fit(&array(picture.to_luma8().into_raw(), 1)?);
-            // Digits are white on black; ink on paper is turned around.
-            let mean = grey.iter().map(|x| f64::from(*x)).sum::<f64>() / grey.len().max(1) as f64;
-            if mean > 127.5 { grey.mapv(|x| 255 - x) } else { grey }
-        }
-        3 => model.preprocessor().fit(&array(picture.to_rgb8().into_raw(), 3)?),
-        channels => bail!("the model wants images of {channels} channels; there are grey (1) and coloured (3) ones"),
-    })
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    decode(model, &bytes).with_context(|| format!("cannot read {} as an image", path.display()))
 }
 
 fn probabilities(logits: &Array2<f32>) -> Vec<f32> {

@@ -1,44 +1,42 @@
-//! The page with all layers and heads.
+//! The page with all layers and heads, opened with what was asked for.
 
 use anyhow::Result;
-use foveal_models::analysis::{norms, rollout};
-use foveal_models::trace::Kind;
-use foveal_models::{Observation, TokenAxis};
-use foveal_view::{Group, Page, Tokens};
+use foveal_models::OpenModel;
+use foveal_view::Page;
 
+use super::selection::Selection;
 use super::title;
+use super::values::Values;
+use crate::arguments::{Show, View};
 use crate::output::Output;
+use crate::page;
 
-/// Beyond this many tokens, rollout takes longer than anyone waits for a page.
-const ROLLOUT: usize = 1024;
-
-pub fn of(seen: &Observation, note: &str, output: &Output) -> Result<Page> {
-    let kind = match seen.kind {
-        Kind::Encoder => foveal_view::Kind::Encoder,
-        Kind::Decoder => foveal_view::Kind::Decoder,
-        Kind::Cross => foveal_view::Kind::Cross,
+pub fn of(values: &Values, open: &OpenModel, selection: Selection, output: &Output) -> Result<Page> {
+    let (see, seen) = (values.see, values.seen);
+    let salient = match selection {
+        Selection::Head(layer, head) => (layer, head),
+        Selection::Layer(layer) => (layer, seen.salient_head(Some(layer))?.1),
+        Selection::All => seen.salient_head(None)?,
     };
-    let mut group = Group::new(kind, tokens(&seen.queries), tokens(&seen.keys))?;
-    for layer in seen.layers() {
-        let trace = seen.layer(layer)?;
-        let heads = |of: &dyn Fn(usize) -> foveal_models::Result<ndarray::Array2<f32>>| {
-            (0..seen.heads()).map(of).collect::<foveal_models::Result<Vec<_>>>()
-        };
-        group = group
-            .layer(heads(&|head| trace.weights(0, head))?)?
-            .norms(heads(&|head| norms::of_head(trace, 0, head))?)?;
-    }
-    if !seen.is_cross() && seen.queries.len() <= ROLLOUT {
-        let layers = seen.layers().into_iter().map(|layer| rollout(&seen.trace, seen.kind, 0, layer));
-        group = group.rollout(layers.collect::<foveal_models::Result<_>>()?)?;
-    }
-    Ok(Page::new(vec![group]).title(title(&seen.text)).note(note).language(output.language.into()))
-}
-
-fn tokens(side: &TokenAxis) -> Tokens {
-    let words = side.groups.iter().enumerate().flat_map(|(word, group)| group.tokens.clone().map(move |_| word));
-    Tokens::new(side.labels.clone())
-        .words(words.collect::<Vec<_>>())
-        .word_labels(side.groups.iter().map(|group| group.label.clone()))
-        .special(side.special.clone())
+    let measure = match see.show {
+        Show::Weights => "weights",
+        Show::Norm => "norms",
+        Show::Rollout => "rollout",
+    };
+    let view = match (see.view, selection) {
+        (Some(View::Lines), Selection::Layer(_)) => "heads",
+        (Some(View::Lines | View::Bars), _) => "lines",
+        _ => "map",
+    };
+    let page = page::of(seen, salient, &see.page, output)?
+        .title(title(&seen.text))
+        .model(&open.name)
+        .view("measure", measure)
+        .view("view", view);
+    // Words are whole unless pieces are asked for.
+    let page = see.tokens.iter().fold(page, |page, unit| page.view("unit", unit.name()));
+    Ok(match values.token()? {
+        Some(token) => page.view("pin", values.unit.first(&seen.queries, token).to_string()),
+        None => page,
+    })
 }

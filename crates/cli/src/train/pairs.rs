@@ -85,7 +85,8 @@ fn grammar(arguments: &TrainPairs, output: Output) -> Result<()> {
     };
     let (learned, held_out) = (examples(&corpus.train)?, examples(&corpus.sentences)?);
     let bos_eos = languages.bos_eos()?;
-    let task = Task::new(learned, held_out, run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?;
+    let task = Task::new(learned, held_out, run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?
+        .with_vocabularies(&languages);
     let model = model_of(&languages, run, TransformerConfig::small().context)?;
     let parameters = model.parameter_count();
     let mut filmed =
@@ -224,7 +225,8 @@ fn own(arguments: &TrainPairs, path: &Path, output: Output) -> Result<()> {
     let Split { learned, held_out } = Split::at_random(examples, run.seed);
     let bos_eos = languages.bos_eos()?;
     let strip = |examples: &[(usize, Example)]| examples.iter().map(|(_, example)| example.clone()).collect();
-    let task = Task::new(strip(&learned), strip(&held_out), run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?;
+    let task = Task::new(strip(&learned), strip(&held_out), run.batch.unwrap_or(64), (bos_eos.begin, bos_eos.end))?
+        .with_vocabularies(&languages);
     let model = model_of(&languages, run, context)?;
     let parameters = model.parameter_count();
     let mut trainer = run.trainer(&task, model, run.plan(Plan { dropout: 0.2, ..plan() }))?;

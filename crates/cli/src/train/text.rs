@@ -16,12 +16,11 @@ use crate::source;
 
 pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
     output.check_file()?;
-    let text = source::read(&arguments.path)?;
+    let corpus = Corpus::read(arguments)?;
     let tokenizer = match arguments.vocabulary {
-        Some(size) => Tokenizer::of_byte_pairs(&text, size)?,
-        None => Tokenizer::of_characters(&text)?,
+        Some(size) => Tokenizer::of_byte_pairs(&corpus.learned, size)?,
+        None => Tokenizer::of_characters(&[&*corpus.learned, &*corpus.held_out].concat())?,
     };
-    let tokens = tokenizer.encode_bare(&text)?.ids().to_vec();
     let run = &arguments.run;
     let nano = Gpt2Config::nano();
     let (width, heads) = (run.dims.unwrap_or(nano.width), run.heads.unwrap_or(nano.heads));
@@ -40,7 +39,7 @@ pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
                 ..nano
             };
             let model = Gpt2::new(&sizes, &mut random)?;
-            train(arguments, &output, &tokenizer, tokens, context, model, |model, folder, dtype| {
+            train(arguments, (&tokenizer, &corpus), context, model, &output, |model, folder, dtype| {
                 model.save(folder, dtype)
             })
         }
@@ -58,7 +57,7 @@ pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
                 &LlamaConfig { head_dim: width / heads, hidden, attention: run.attention, ..sizes },
                 &mut random,
             )?;
-            train(arguments, &output, &tokenizer, tokens, context, model, |model, folder, dtype| {
+            train(arguments, (&tokenizer, &corpus), context, model, &output, |model, folder, dtype| {
                 model.save(folder, dtype)
             })
         }
@@ -67,16 +66,17 @@ pub fn run(arguments: &TrainText, output: Output) -> Result<()> {
 
 fn train<M: Trained>(
     arguments: &TrainText,
-    output: &Output,
-    tokenizer: &Tokenizer,
-    tokens: Vec<u32>,
+    (tokenizer, corpus): (&Tokenizer, &Corpus),
     context: usize,
     model: M,
+    output: &Output,
     save: impl Fn(&M, &std::path::Path, foveal_models::Dtype) -> foveal_models::Result<()>,
 ) -> Result<()> {
     let run = &arguments.run;
-    let count = tokens.len();
-    let task = Text::new(tokens, context, run.batch.unwrap_or(12))?;
+    let encode = |text: &str| -> Result<Vec<u32>> { Ok(tokenizer.encode_bare(text)?.ids().to_vec()) };
+    let (learned, held_out) = (encode(&corpus.learned)?, encode(&corpus.held_out)?);
+    let count = learned.len() + held_out.len();
+    let task = Text::of_parts(learned, held_out, context, run.batch.unwrap_or(12))?.with_vocabulary(tokenizer);
     let parameters = model.parameter_count();
     let mut trainer = run.trainer(&task, model, run.plan(Plan::default()))?;
     let ended = run.train(&mut trainer, &mut |trainer, progress| {
@@ -89,16 +89,44 @@ fn train<M: Trained>(
     tokenizer.save(&run.folder)?;
     let last = trainer.records().last().copied();
     let best = trainer.records().iter().filter_map(|record| record.held_out).fold(f32::INFINITY, f32::min);
+    // Tokens of different vocabularies cannot be compared; characters can.
+    let per_character = task.surprise(trainer.best())? / corpus.held_out.chars().count() as f64;
     let title =
         format!("{}: {parameters} parameters, {} tokens of {}", run.folder.display(), count, tokenizer.vocabulary());
     output.show(&Report {
         title,
-        notes: vec![format!("held-out loss {best:.4}"), ending(ended, run, output)],
+        notes: vec![
+            format!("held-out loss {best:.4}, {per_character:.4} nats a character"),
+            ending(ended, run, output),
+        ],
         scenes: vec![curve(&trainer, output)],
         figures: json!({ "parameters": parameters, "tokens": count, "vocabulary": tokenizer.vocabulary(),
-                         "steps": trainer.records().len(), "loss": last.map(|record| record.loss), "held_out_loss": best }),
+                         "steps": trainer.records().len(), "loss": last.map(|record| record.loss), "held_out_loss": best,
+                         "held_out_per_character": per_character }),
         ..Report::default()
     })
+}
+
+/// What is learned from, and what is not.
+struct Corpus {
+    learned: String,
+    held_out: String,
+}
+
+impl Corpus {
+    /// The last tenth of the text's characters is held out, as nanoGPT does; of what is learned beside it, nothing.
+    fn read(arguments: &TrainText) -> Result<Self> {
+        let mut learned = source::read(&arguments.path)?;
+        let characters = learned.chars().count();
+        let cut = learned.char_indices().nth(characters - characters / 10).map_or(learned.len(), |(at, _)| at);
+        let held_out = learned.split_off(cut);
+        for path in &arguments.also {
+            // After the text itself: windows across the seam are few.
+            learned.push_str("\n\n");
+            learned.push_str(&source::read(path)?);
+        }
+        Ok(Corpus { learned, held_out })
+    }
 }
 
 /// Some tokens from a beginning, by chance.

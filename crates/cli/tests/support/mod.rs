@@ -1,5 +1,7 @@
 //! The program from outside: running it, and what it must do in any case.
 
+#![allow(dead_code, reason = "each test takes a part of it")]
+
 use std::process::{Command, Output, Stdio};
 
 pub fn foveal(arguments: &[&str]) -> Command {

@@ -124,6 +124,19 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    fn sums(self, [a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+        unsafe {
+            // Per 128 bits: halves of a and b, of c and d, then all four.
+            let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            let all = _mm256_add_ps(_mm256_shuffle_ps::<0x44>(ab, cd), _mm256_shuffle_ps::<0xee>(ab, cd));
+            let mut sums = [0.0; 4];
+            let total = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all));
+            _mm_storeu_ps(sums.as_mut_ptr(), total);
+            sums
+        }
+    }
+    #[inline(always)]
     fn largest(self, v: __m256) -> f32 {
         unsafe {
             let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));

@@ -116,6 +116,20 @@ impl Simd for Avx512 {
         unsafe { _mm512_reduce_add_ps(v) }
     }
     #[inline(always)]
+    fn sums(self, [a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        unsafe {
+            // Per 128 bits: halves of a and b, of c and d, then all four.
+            let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+            let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+            let all = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(ab, cd), _mm512_shuffle_ps::<0xee>(ab, cd));
+            let half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps::<1>(all));
+            let mut sums = [0.0; 4];
+            let total = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half));
+            _mm_storeu_ps(sums.as_mut_ptr(), total);
+            sums
+        }
+    }
+    #[inline(always)]
     fn largest(self, v: __m512) -> f32 {
         unsafe { _mm512_reduce_max_ps(v) }
     }

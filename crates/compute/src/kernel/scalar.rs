@@ -114,6 +114,10 @@ impl Simd for Scalar {
         (v[0] + v[1]) + (v[2] + v[3])
     }
     #[inline(always)]
+    fn sums(self, v: [[f32; 4]; 4]) -> [f32; 4] {
+        [self.sum(v[0]), self.sum(v[1]), self.sum(v[2]), self.sum(v[3])]
+    }
+    #[inline(always)]
     fn largest(self, v: [f32; 4]) -> f32 {
         v[0].max(v[1]).max(v[2].max(v[3]))
     }

@@ -66,6 +66,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// 2ˣ for x ≤ 127: relative error below 3e-7, 0 for x < [`TINY`], NaN for NaN.
     fn exp2(self, x: Self::V) -> Self::V;
     fn sum(self, v: Self::V) -> f32;
+    /// The sums of four vectors, in half the steps of four [`sum`](Simd::sum)s; each is the same to the bit whatever the others are.
+    fn sums(self, v: [Self::V; 4]) -> [f32; 4];
     fn largest(self, v: Self::V) -> f32;
     /// Transposes the `LANES` × `LANES` block whose row i starts at `src.0[i·src.1]`, scales it, and writes row i to
     /// `dst.0[i·dst.1]`. Of its rows there are `rows`; the others are zeros.

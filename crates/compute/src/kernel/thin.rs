@@ -118,29 +118,40 @@ fn dots<S: Simd, E: Element, const M: usize, const N: usize>(
     assert!(a.len() == M * k && b.iter().all(|column| column.len() == k));
     let whole = k - k % S::LANES;
     let ahead = ahead(b);
-    let mut sums = [[simd.splat(0.0); N]; M];
+    const { assert!(N <= COLUMNS) };
+    // Of fewer columns the others are 0, so that a column is summed up alike wherever it stands.
+    let mut sums = [[simd.splat(0.0); COLUMNS]; M];
     let mut p = 0;
     while p < whole {
         // SAFETY: p + LANES ≤ k, which is the length of every column of B and of every one of the M rows of A.
         unsafe {
-            let values: [S::V; N] = std::array::from_fn(|c| E::load(simd, b[c].as_ptr().add(p)));
+            // A loop, as a closure would be compiled without the instruction set: a call for every vector.
+            let mut values = [simd.splat(0.0); N];
+            for c in 0..N {
+                values[c] = E::load(simd, b[c].as_ptr().add(p));
+            }
             if N > 1 && (p * size_of::<E>()).is_multiple_of(LINE * size_of::<f32>()) {
                 b.iter().for_each(|column| simd.prefetch(column.as_ptr().wrapping_add(p).wrapping_byte_add(ahead)));
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = simd.load(a.as_ptr().add(i * k + p));
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum = simd.fma(x, value, *sum);
+                for c in 0..N {
+                    sums[c] = simd.fma(x, values[c], sums[c]);
                 }
             }
         }
         p += S::LANES;
     }
-    for (i, sums) in sums.iter().enumerate() {
-        for (c, sum) in sums.iter().enumerate() {
-            let tail =
-                a[i * k + whole..(i + 1) * k].iter().zip(&b[c][whole..]).map(|(x, y)| x * y.widen()).sum::<f32>();
-            out[i * row + j + c] = simd.sum(*sum) + tail;
+    for (i, sums) in sums.into_iter().enumerate() {
+        let totals = simd.sums(sums);
+        let out = &mut out[i * row + j..][..N];
+        if whole == k {
+            out.copy_from_slice(&totals[..N]);
+            continue;
+        }
+        for (c, out) in out.iter_mut().enumerate() {
+            let (a, b) = (&a[i * k + whole..(i + 1) * k], &b[c][whole..]);
+            *out = totals[c] + a.iter().zip(b).map(|(x, y)| x * y.widen()).sum::<f32>();
         }
     }
 }
@@ -164,7 +175,10 @@ fn add_rows<S: Simd, E: Element, const M: usize, const D: usize>(
     while j < whole {
         // SAFETY: j + LANES ≤ width, which is the length of every row of B and of every one of the M rows of C.
         unsafe {
-            let values: [S::V; D] = std::array::from_fn(|d| E::load(simd, b[d].as_ptr().add(j)));
+            let mut values = [simd.splat(0.0); D];
+            for d in 0..D {
+                values[d] = E::load(simd, b[d].as_ptr().add(j));
+            }
             if D > 1 && (j * size_of::<E>()).is_multiple_of(LINE * size_of::<f32>()) {
                 b.iter().for_each(|row| simd.prefetch(row.as_ptr().wrapping_add(j).wrapping_byte_add(ahead)));
             }

@@ -5,10 +5,13 @@
 
 mod limits;
 mod memory;
+mod spec;
 mod worker;
 mod works;
 
-use works::{Added, Kind, Result, Source, Spec, Visible, Work};
+use foveal::Precision;
+use spec::{Added, Kind, Result, Spec, Visible};
+use works::{Source, Work};
 
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
@@ -64,6 +67,7 @@ fn works() -> Vec<(String, Spec)> {
     let others = [
         ("forward 1×12×1024×64 keep-mask", Spec { mask: Visible::Keep, ..plain }),
         ("forward 1×12×1024×64 ALiBi", Spec { bias: Added::Alibi, ..plain }),
+        ("forward 1×12×1024×64 ALiBi as a function", Spec { bias: Added::AlibiFunction, ..plain }),
         ("forward 1×12×1024×64 ALiBi, causal", Spec { mask: Visible::Causal, bias: Added::Alibi, ..plain }),
         ("forward 1×12×1024×64 per-head bias", Spec { bias: Added::Dense, ..plain }),
         ("forward 1×12×4096×64 causal", Spec { mask: Visible::Causal, ..long }),
@@ -72,6 +76,10 @@ fn works() -> Vec<(String, Spec)> {
         ("forward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..forward }),
         ("backward 1×1×32768×64 Longformer 512", Spec { mask: Visible::Longformer(512), ..backward }),
         ("decode 1×12×1×64, 32768 keys", Spec { keys: 32768, ..Spec::new(Kind::Decode, [1, 12, 1, 64]) }),
+        (
+            "decode 1×12×1×64, 32768 keys in bf16",
+            Spec { keys: 32768, cache: Precision::Bf16, ..Spec::new(Kind::Decode, [1, 12, 1, 64]) },
+        ),
         ("decode 1×64×1×128, 8 heads of 32768 keys", Spec { kv_heads: 8, keys: 32768, ..grouped }),
         ("call 1×4×16×32", Spec::new(Kind::Call, [1, 4, 16, 32])),
         ("forward 1×1×16384×64 full", Spec::new(Kind::Forward, head)),

@@ -16,7 +16,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::memory;
-use crate::works::{Result, Source, Spec, Work, answer_path};
+use crate::spec::{Result, Spec, answer_path};
+use crate::works::{Source, Work};
 
 pub fn serve() -> Result<()> {
     let mut loaded = None;

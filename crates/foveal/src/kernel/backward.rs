@@ -59,6 +59,8 @@ pub struct Inputs<'a> {
     pub dout: Tensor<'a>,
     /// Shaped like the queries, as is `delta`: [B, H, T].
     pub lse: &'a ArrayView3<'a, f64>,
+    /// What weights that were computed [precisely](super::precise) are multiplied with.
+    pub factor: &'a ArrayView3<'a, f32>,
     pub delta: &'a ArrayView3<'a, f32>,
     pub scores: Scores<'a>,
     /// Query heads per key head.
@@ -335,13 +337,32 @@ impl Kernel for Backward<'_, '_> {
     }
 }
 
-/// The log-sum-exp of the rows `rows`, and their δ.
-pub fn states(inputs: &Inputs, block: &Block) -> Vec<(Lse, f32, bool)> {
-    let row = |r: usize| inputs.scores.query_row(block.at(r));
-    let unit = inputs.scores.unit();
-    let state = |r: usize| {
-        let (lse, delta) = (inputs.lse[row(r)], inputs.delta[row(r)]);
-        (Lse::new(lse, unit), delta, lse.is_nan())
-    };
-    (0..block.len()).map(state).collect()
+/// What is known of a row.
+#[derive(Clone, Copy)]
+pub struct RowState {
+    pub lse: Lse,
+    pub delta: f32,
+    pub lse_is_nan: bool,
+    /// Where scores are computed in f64 (see [`super::precise`]): the log-sum-exp, and what weights are multiplied with.
+    pub precise: Option<(f64, f32)>,
+}
+
+impl RowState {
+    pub fn new(inputs: &Inputs, at: At) -> RowState {
+        let row = inputs.scores.query_row(at);
+        let lse = inputs.lse[row];
+        let precise = inputs.scores.is_precise(lse).then(|| (lse, inputs.factor[row]));
+        let for_row = if precise.is_some() { Lse::subtracted() } else { Lse::new(lse, inputs.scores.unit()) };
+        RowState { lse: for_row, delta: inputs.delta[row], lse_is_nan: lse.is_nan(), precise }
+    }
+
+    /// p ⟵ exp(p − lse) and ds ⟵ p∘(ds − δ)
+    #[inline(always)]
+    pub fn weights_and_gradient<S: Simd>(&self, simd: S, p: &mut [f32], ds: &mut [f32]) {
+        softmax::exp_and_gradient(simd, p, ds, self.lse, self.delta);
+        if let Some((_, factor)) = self.precise {
+            softmax::multiply(simd, p, factor);
+            softmax::multiply(simd, ds, factor);
+        }
+    }
 }

@@ -4,13 +4,18 @@
 //! for which out = v, gets ds = 0 and not what rounding leaves of it.
 //!
 //! What a bias learns is a sum of ds over many keys of a row, or over rows, in which rounding errors of δ add up where those of dp
-//! cancel. For these [`Refined`] takes the first form, from the very dp and p that ds is then made of: two products more.
+//! cancel. For these [`Refined`] takes the first form, from the very dp and p that ds is then made of: two products more. It does
+//! so as well for rows of [large scores](super::precise), of which out and lse were computed from rounded scores, and for a few
+//! queries, which cost little.
+
+use std::ops::Range;
 
 use foveal_compute::scratch::{LINE, Memory};
 use ndarray::ArrayView3;
 
 use super::Kernel;
 use super::gemm::{Left, MAX_ROWS, Out, PANEL};
+use super::precise::{self, PreciseRow};
 use super::rows::{self, Block, KEYS, STRIDE, TileKeys, terms};
 use super::simd::Simd;
 use super::softmax::{self, Lse};
@@ -19,10 +24,11 @@ use crate::scores::Scores;
 use crate::scratch::Slot;
 use crate::tensor::Tensor;
 
-/// δ ⟵ dout·out for every row of one head.
+/// δ ⟵ dout·out for some rows of one head.
 pub struct RowDots<'a> {
     pub dout: Source<'a>,
     pub out: Source<'a>,
+    pub rows: Range<usize>,
     pub delta: &'a mut [f32],
     pub memory: &'a mut Memory,
 }
@@ -32,11 +38,12 @@ impl Kernel for RowDots<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let RowDots { dout, out, delta, memory } = self;
+        let RowDots { dout, out, rows, delta, memory } = self;
         let width = PANEL * S::LANES;
         let [a, b] = memory.cut([out.cols() * width; 2]);
         for (n, delta) in delta.chunks_mut(width).enumerate() {
-            let (rows, mut dots) = (n * width..n * width + delta.len(), [0.0; PANEL * LINE]);
+            let first = rows.start + n * width;
+            let (rows, mut dots) = (first..first + delta.len(), [0.0; PANEL * LINE]);
             column_dots(simd, (dout, out), rows, (&mut *a, &mut *b), &mut dots);
             delta.copy_from_slice(&dots[..delta.len()]);
         }
@@ -48,7 +55,7 @@ impl Kernel for RowDots<'_> {
 fn column_dots<S: Simd>(
     simd: S,
     (x, y): (Source, Source),
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     (a, b): (&mut [f32], &mut [f32]),
     dots: &mut [f32; PANEL * LINE],
 ) {
@@ -72,7 +79,8 @@ fn column_dots<S: Simd>(
     }
 }
 
-/// δ ⟵ Σ p·dp / Σ p for a block of rows of one head.
+/// δ ⟵ Σ p·dp / Σ p for a block of rows of one head; and for those of large scores 1 / Σ p, as their lse was computed from rounded
+/// scores.
 pub struct Refined<'a> {
     pub q: Tensor<'a>,
     pub dout: Tensor<'a>,
@@ -81,9 +89,12 @@ pub struct Refined<'a> {
     pub lse: &'a ArrayView3<'a, f64>,
     pub scores: Scores<'a>,
     pub block: Block,
+    /// Whether for all of them, or for those of large scores.
+    pub all: bool,
     pub slot: &'a mut Slot,
     /// Of the block's rows.
     pub delta: &'a mut [f32],
+    pub factor: &'a mut [f32],
 }
 
 /// The parts of the scratch for blocks of `n` rows.
@@ -107,7 +118,7 @@ impl Kernel for Refined<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Refined { q, dout, k, v, lse, scores, block, slot, delta } = self;
+        let Refined { q, dout, k, v, lse, scores, block, all, slot, delta, factor } = self;
         let (n, dim, value_dim) = (block.len(), k.cols(), v.cols());
         let Slot { memory: slot_memory, plan } = slot;
         let [q_copy, dout_copy, k_cols, v_cols, p, dp, relative, table] =
@@ -132,8 +143,15 @@ impl Kernel for Refined<'_> {
                     let row = (r - r0) * STRIDE..(r - r0) * STRIDE + whole;
                     let (p, dp) = (&mut p[row.clone()], &mut dp[row]);
                     let relative = rows::relative_row(&scores, relative, r);
-                    rows::finish(simd, &scores, at, (span, relative), p, None);
-                    softmax::weights(simd, p, Lse::new(lse[scores.query_row(at)], scores.unit()));
+                    let lse = lse[scores.query_row(at)];
+                    if scores.is_precise(lse) {
+                        let row = PreciseRow { q: &q[r * dim..(r + 1) * dim], at, span, relative, lse };
+                        precise::finish(simd, &scores, &keys, row, p, None);
+                        softmax::weights(simd, p, Lse::subtracted());
+                    } else {
+                        rows::finish(simd, &scores, at, (span, relative), p, None);
+                        softmax::weights(simd, p, Lse::new(lse, scores.unit()));
+                    }
                     scores.drop_weights(at, span.first, &mut dp[..span.len]);
                     let weighed = p.iter().zip(&*dp).filter(|(p, _)| **p != 0.0);
                     let dot: f64 = weighed.map(|(p, dp)| f64::from(*p) * f64::from(*dp)).sum();
@@ -144,8 +162,16 @@ impl Kernel for Refined<'_> {
         }
         for (r, (dot, total)) in sums.into_iter().enumerate() {
             let at = block.at(r);
-            let of_sink = scores.sink(at.1).map_or(0.0, |sink| (f64::from(sink) - lse[scores.query_row(at)]).exp());
-            delta[r] = if total == 0.0 { 0.0 } else { (dot / (total + of_sink)) as f32 };
+            let lse = lse[scores.query_row(at)];
+            let precise = scores.is_precise(lse);
+            if all || precise {
+                let margin = if precise { precise::MARGIN } else { 0.0 };
+                let of_sink = scores.sink(at.1).map_or(0.0, |sink| (f64::from(sink) - lse - margin).exp());
+                delta[r] = if total == 0.0 { 0.0 } else { (dot / (total + of_sink)) as f32 };
+                if precise && total > 0.0 {
+                    factor[r] = (1.0 / (total + of_sink)) as f32;
+                }
+            }
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::backward::{Inputs, KEYS, ROWS, STRIDE, Targets, states};
+use super::backward::{Inputs, KEYS, ROWS, RowState, STRIDE, Targets};
 use super::gemm::{Left, Out, PANEL, Right, Store};
 use super::nonfinite::{self, Stray};
 use super::plan::{Plan, Span};
+use super::precise::{self, PreciseRow};
 use super::rows::{self, Block, TileKeys};
 use super::simd::Simd;
-use super::softmax::{self, Lse};
 use super::source::Source;
 use crate::bias::Kind;
 use crate::scores::{At, Scores, View};
@@ -73,7 +73,7 @@ pub struct Queries<'s> {
     pub q_rows: &'s mut [f32],
     pub dout_rows: &'s mut [f32],
     relative: &'s [f32],
-    states: Vec<(Lse, f32, bool)>,
+    states: Vec<RowState>,
     checked: bool,
     q_strays: Vec<Stray>,
     dout_strays: Vec<Stray>,
@@ -91,7 +91,7 @@ impl<'s> Queries<'s> {
         let n = all.len();
         let wide = |values: &[f32]| (values.len() / n).next_multiple_of(PANEL * S::LANES);
         let (q_rows, dout_rows) = (&mut q_rows[..n * wide(q)], &mut dout_rows[..n * wide(dout)]);
-        let states = states(inputs, &all);
+        let states = (0..n).map(|r| RowState::new(inputs, all.at(r))).collect();
         let (q_strays, dout_strays) = (Vec::new(), Vec::new());
         Queries { all, q, dout, q_rows, dout_rows, relative, states, checked: false, q_strays, dout_strays }
     }
@@ -212,9 +212,9 @@ impl Group<'_> {
         for r in 0..rows.len() {
             let row = r * STRIDE..r * STRIDE + KEYS;
             let (p, ds) = (&mut p[row.clone()], &mut ds[row]);
-            let (lse, delta, lse_is_nan) = queries.states[at + r];
-            if plain {
-                softmax::exp_and_gradient(simd, p, ds, lse, delta);
+            let state = queries.states[at + r];
+            if plain && state.precise.is_none() {
+                state.weights_and_gradient(simd, p, ds);
                 continue;
             }
             let place = block.at(rows.start + r);
@@ -228,10 +228,15 @@ impl Group<'_> {
             let (p, ds) = (&mut p[skip..skip + whole], &mut ds[skip..skip + whole]);
             let relative = rows::relative_row(scores, queries.relative, at + r);
             let kept = if scores.bends() { Some(&mut *bent) } else { None };
-            rows::finish(simd, scores, place, (span, relative), p, kept);
+            if let Some((lse, _)) = state.precise {
+                let q = &queries.q[(at + r) * dim..(at + r + 1) * dim];
+                precise::finish(simd, scores, &keys.keys, PreciseRow { q, at: place, span, relative, lse }, p, kept);
+            } else {
+                rows::finish(simd, scores, place, (span, relative), p, kept);
+            }
             scores.drop_weights(place, span.first, &mut ds[..span.len]);
-            softmax::exp_and_gradient(simd, p, ds, lse, delta);
-            if lse_is_nan {
+            state.weights_and_gradient(simd, p, ds);
+            if state.lse_is_nan {
                 // −∞ − NaN is NaN, but what is hidden is 0.
                 scores.hide(simd, place, span, p, 0.0);
             }

@@ -20,6 +20,7 @@ mod gradient;
 mod nonfinite;
 pub mod options;
 pub mod plan;
+pub mod precise;
 pub mod rows;
 pub mod small;
 pub mod softmax;

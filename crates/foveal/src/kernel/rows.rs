@@ -5,7 +5,7 @@ use std::ops::Range;
 use foveal_compute::scratch::LINE;
 use ndarray::Axis;
 
-use super::gemm::{Left, Out, Right, Store};
+use super::gemm::{Left, Out, PANEL, Right, Store};
 use super::matrix::Matrix;
 use super::pack;
 use super::plan::Span;
@@ -143,6 +143,34 @@ impl<'t> TileKeys<'t> {
             }
             TileKeys::Packed(columns, tile) => {
                 products(simd, Left { data: q, row: dim, step: 1 }, (columns, tile), span, s);
+            }
+        }
+    }
+}
+
+impl TileKeys<'_> {
+    /// [`multiply`](TileKeys::multiply) of one row, in f64.
+    #[inline(always)]
+    pub fn sums<S: Simd>(&self, _: S, q: &[f32], span: &Span, sums: &mut [f64]) {
+        match *self {
+            TileKeys::InPlace(k) => {
+                for (n, sum) in sums.iter_mut().enumerate() {
+                    let term = |(d, q): (usize, &f32)| f64::from(*q) * f64::from(k.get(span.first + n, d));
+                    *sum = q.iter().enumerate().map(term).sum();
+                }
+            }
+            TileKeys::Packed(columns, tile) => {
+                let width = PANEL * S::LANES;
+                let first = (span.first - tile) / width;
+                for (n, sums) in sums.chunks_mut(width).enumerate() {
+                    let panel = &columns.data[(first + n) * columns.panel..][..columns.panel];
+                    let mut panel_sums = [0.0; PANEL * LINE];
+                    for (q, keys) in q.iter().zip(panel.chunks_exact(width)) {
+                        let q = f64::from(*q);
+                        panel_sums[..width].iter_mut().zip(keys).for_each(|(sum, k)| *sum += q * f64::from(*k));
+                    }
+                    sums.copy_from_slice(&panel_sums[..sums.len()]);
+                }
             }
         }
     }

@@ -15,16 +15,17 @@ use std::ops::Range;
 
 use foveal_compute::scratch::{LINE, Memory};
 
-use super::backward::{Inputs, Targets};
+use super::backward::{Inputs, RowState, Targets};
 use super::forward::{End, Results};
 use super::gemm::{Left, Out, PANEL, Right, Store};
 use super::nonfinite::Stray;
-use super::rows::dots;
+use super::plan::Span;
+use super::precise::{self, PreciseRow};
+use super::rows::{TileKeys, dots};
 use super::simd::Simd;
-use super::softmax::Lse;
 use super::source::Source;
 use super::{Kernel, options, pack, softmax};
-use crate::scores::Scores;
+use crate::scores::{Scores, View};
 
 /// One head of the forward pass.
 pub struct Forward<'a> {
@@ -144,7 +145,6 @@ impl Kernel for Backward<'_, '_> {
                 && (0..queries).all(|i| lse(i) < f64::INFINITY && inputs.delta[row(i)].is_finite());
         let of_k_strays = if sound { Vec::new() } else { k_copy.take_out() };
         let k_columns = k.columns(simd, 0..keys, scores.key_scale, k_columns);
-        let unit = scores.unit();
         let v_columns = v.columns(simd, 0..keys, 1.0, v_columns);
         for rows in groups::<S>(queries) {
             let (n, end) = (rows.len(), scores.interval(b, rows.end - 1).end);
@@ -157,10 +157,16 @@ impl Kernel for Backward<'_, '_> {
             for ((i, p), ds) in rows.clone().zip(p.chunks_exact_mut(width)).zip(ds.chunks_exact_mut(width)) {
                 let (p, p_rest) = p.split_at_mut(vectors * S::LANES);
                 let (ds, ds_rest) = ds.split_at_mut(vectors * S::LANES);
-                let (seen, lse, delta) = (scores.interval(b, i), Lse::new(lse(i), unit), inputs.delta[row(i)]);
-                options::hide_outside(simd, p, seen.clone(), f32::NEG_INFINITY);
+                let (seen, state) = (scores.interval(b, i), RowState::new(&inputs, (b, h, i)));
+                if let Some((lse, _)) = state.precise {
+                    let (q, span) = (q_copy.row(i), Span { rows: 0..1, first: 0, len: end, view: View::Partial });
+                    let row = PreciseRow { q, at: (b, h, i), span: &span, relative: &[], lse };
+                    precise::finish(simd, &scores, &TileKeys::Packed(k_columns, 0), row, p, None);
+                } else {
+                    options::hide_outside(simd, p, seen.clone(), f32::NEG_INFINITY);
+                }
                 scores.drop_weights((b, h, i), 0, &mut ds[..end]);
-                softmax::exp_and_gradient(simd, p, ds, lse, delta);
+                state.weights_and_gradient(simd, p, ds);
                 if !sound {
                     // 0·NaN is NaN.
                     options::hide_outside(simd, p, seen.clone(), 0.0);
@@ -263,6 +269,12 @@ impl<'a> Copied<'a> {
             }
         }
         strays
+    }
+
+    /// One row, without what it is filled up with.
+    #[inline(always)]
+    fn row(&self, i: usize) -> &[f32] {
+        &self.data[i * self.width..][..self.columns]
     }
 
     /// As a left operand, from a row on.

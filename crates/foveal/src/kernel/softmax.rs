@@ -118,12 +118,17 @@ impl Lse {
         // Beyond what f32 can hold, the difference means nothing.
         Lse { high, low: if low.is_finite() { low } else { 0.0 }, unit }
     }
-}
 
-impl Lse {
+    /// Of rows from which it has been subtracted already, in scores as they are.
+    #[inline(always)]
+    pub fn subtracted() -> Lse {
+        Lse { high: 0.0, low: 0.0, unit: Unit::new(1.0) }
+    }
+
     #[inline(always)]
     fn splat<S: Simd>(self, simd: S) -> [S::V; 4] {
-        [self.high, self.low, self.unit.exponent, self.unit.tail].map(|x| simd.splat(x))
+        let Unit { exponent, tail, .. } = self.unit;
+        [simd.splat(self.high), simd.splat(self.low), simd.splat(exponent), simd.splat(tail)]
     }
 }
 

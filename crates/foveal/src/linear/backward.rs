@@ -31,7 +31,7 @@ use super::levels::{Logs, exp};
 use super::sums::Sums;
 use super::tokens::{Keys, cut, pieces, with_ones};
 use super::{Call, tokens};
-use crate::attention::{Forward, Gradients};
+use crate::results::{Forward, Gradients};
 
 struct Backward<'a> {
     call: &'a Call<'a>,

@@ -18,7 +18,7 @@ use super::levels::exp;
 use super::sums::Sums;
 use super::tokens::{cut, pieces};
 use super::{Call, LinearState, tokens};
-use crate::attention::Forward;
+use crate::results::Forward;
 
 /// One head of the inputs.
 #[derive(Clone, Copy)]

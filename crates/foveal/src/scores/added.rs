@@ -8,8 +8,9 @@ use super::distances::Distances;
 use super::{At, Scores};
 use crate::attention::Attention;
 use crate::bias::{Kind, Swin};
-use crate::kernel::options;
+use crate::kernel::rows::KEYS;
 use crate::kernel::simd::Simd;
+use crate::kernel::{options, precise};
 use crate::score::ScoreRow;
 
 impl<'a> Scores<'a> {
@@ -60,12 +61,28 @@ impl<'a> Scores<'a> {
         }
     }
 
+    /// Whether there is a softcap.
+    #[inline(always)]
+    pub fn caps(&self) -> bool {
+        self.attention.softcap.is_some()
+    }
+
     /// Turns a row of scale·q·k, whole vectors long, into cap·tanh(·/cap).
     #[inline(always)]
     pub fn cap<S: Simd>(&self, simd: S, row: &mut [f32]) {
         if let Some(cap) = self.attention.softcap {
             options::cap(simd, row, cap);
         }
+    }
+
+    /// Whether gradients of a row with this log-sum-exp are computed from scores in f64; see [`precise`]. A bias that is learned
+    /// multiplies their errors, with distances or by summing over all rows, and before a softcap q·k may be much larger than the
+    /// score. What a score function makes of them is f32; and of a part of a larger call not all the keys are known.
+    #[inline(always)]
+    pub fn is_precise(&self, lse: f64) -> bool {
+        let Attention { function, part, .. } = self.attention;
+        let large = self.learns_bias() || self.caps() || lse.abs() >= precise::LARGE;
+        large && lse.abs() < precise::HUGE && function.is_none() && part.is_none()
     }
 
     /// Applies the score function to the scores of query i on the keys from `first` on.
@@ -124,6 +141,25 @@ impl<'a> Scores<'a> {
                 }
             }
             Kind::Dense(_) => options::add(simd, row, &self.dense_bias(at).expect("it is dense")[first..]),
+        }
+    }
+
+    /// [`add_bias`](Scores::add_bias) to at most [`KEYS`] scores in f64.
+    #[inline(always)]
+    pub fn add_bias_to_sums<S: Simd>(&self, simd: S, at: At, first: usize, relative: &[f32], sums: &mut [f64]) {
+        match &self.attention.bias.kind {
+            Kind::None => {}
+            Kind::Alibi(alibi) => {
+                let (slope, start) = (f64::from(alibi.slope(at.0, at.1)), self.alibi_distance(at.0, at.2, first));
+                let far = |n: usize| (f64::from(start) + n as f64).abs();
+                sums.iter_mut().enumerate().for_each(|(n, sum)| *sum -= slope * far(n));
+            }
+            _ => {
+                let mut bias = [0.0; KEYS];
+                let bias = &mut bias[..sums.len()];
+                self.add_bias(simd, at, first, relative, bias);
+                sums.iter_mut().zip(&*bias).for_each(|(sum, bias)| *sum += f64::from(*bias));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Attention on three tokens, small enough to follow with a pencil.
 
 use foveal::{Attention, Mask, reference};
+use foveal_models::layer::{Linear, MultiHeadAttention, Projection, Source};
 use foveal_view::Heatmap;
 use ndarray::{Array2, Axis, array};
 use serde_json::{Value, json};
@@ -52,6 +53,9 @@ fn work(_: &Knobs, _: Watch) -> Result<Report> {
         "Causal exercise: a query sees no later key, so those scores become −∞ before the softmax",
         "인과 마스크 문제: 쿼리는 뒤에 오는 키를 볼 수 없으므로, 소프트맥스 전에 그 점수가 −∞가 됩니다",
     )));
+    let two = TwoHeads::new()?;
+    report.figures["two_heads"] = two.figures();
+    report = report.table(two.table());
     let scenes = [
         (&first, text("Weights of the first exercise", "첫 번째 문제의 가중치")),
         (&causal, text("Weights of the causal exercise", "인과 마스크 문제의 가중치")),
@@ -162,6 +166,83 @@ impl Exercise {
             "sum": self.rows.iter().map(|row| row.sum).collect::<Vec<_>>(),
             "weights": rows(&self.weights),
             "output": rows(&self.output),
+            "engine_difference": self.engine,
+        })
+    }
+}
+
+/// One word X = [1, 2] through two heads of width 1: all entries of the first head's matrices are 0.5, of the second's 0.3, and
+/// those of W_O are named, since it is what mixes the heads.
+struct TwoHeads {
+    /// Q, K, V of each head; they are equal.
+    projected: [f64; 2],
+    /// What each head gives.
+    heads: [f64; 2],
+    /// The heads joined, through W_O.
+    output: Array2<f64>,
+    /// How far the layer's output is from it.
+    engine: f64,
+}
+
+/// W_O of the example, [2, 2]: the sum and the difference of the heads.
+const MIXING: [[f64; 2]; 2] = [[1.0, 1.0], [1.0, -1.0]];
+
+impl TwoHeads {
+    fn new() -> Result<Self> {
+        let x = array![[1.0, 2.0]];
+        let weight = |entry: f64| Array2::from_elem((2, 1), entry);
+        let heads = [0.5, 0.3].map(|entry| {
+            let projected = x.dot(&weight(entry));
+            Exercise::new(&Attention::new(), projected.clone(), projected.clone(), projected)
+        });
+        let [first, second] = heads;
+        let (first, second) = (first?, second?);
+        let outputs = [first.output[[0, 0]], second.output[[0, 0]]];
+        let output = Array2::from(vec![outputs]).dot(&Array2::from(MIXING.to_vec()));
+        // The layer keeps its weights [outputs, inputs]: row h of W_q is head h.
+        let rows = array![[0.5f32, 0.5], [0.3, 0.3]];
+        let linear = |weight: Array2<f32>| Linear { weight: weight.into(), bias: None };
+        let projection = Projection::Separate { q: linear(rows.clone()), k: linear(rows.clone()), v: linear(rows) };
+        let mixing = Array2::from(MIXING.to_vec()).mapv(|w| w as f32).reversed_axes();
+        let layer = MultiHeadAttention::from_parts(projection, linear(mixing), 2, 2)?;
+        let (y, _) = layer.infer(&x.mapv(|x| x as f32), 1, Source::Own, &Attention::new())?;
+        let engine = y.iter().zip(&output).map(|(y, out)| (f64::from(*y) - out).abs()).fold(0.0, f64::max);
+        Ok(TwoHeads { projected: [first.inputs[0][[0, 0]], second.inputs[0][[0, 0]]], heads: outputs, output, engine })
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new([
+            text("head", "헤드"),
+            "W_Q = W_K = W_V".into(),
+            "q = k = v = X·W".into(),
+            text("softmax of one score", "점수 하나의 소프트맥스"),
+            text("output", "출력"),
+        ])
+        .text_columns([1])
+        .title(text(
+            "Two heads: X = [1, 2] is one word of width 2, each head has width 1 and so matrices of 2 × 1",
+            "두 헤드: X = [1, 2]는 너비 2인 단어 하나이고, 헤드마다 너비가 1이므로 행렬은 2 × 1입니다",
+        ));
+        for (h, entry) in ["0.5", "0.3"].into_iter().enumerate() {
+            table.row([
+                (h + 1).to_string(),
+                format!("[[{entry}], [{entry}]]"),
+                format!("1·{entry} + 2·{entry} = {}", short(self.projected[h])),
+                "1".to_owned(),
+                short(self.heads[h]),
+            ]);
+        }
+        let list = |numbers: &[f64]| format!("[{}]", shorts(numbers).join(", "));
+        let (joined, output) = (list(&self.heads), list(self.output.as_slice().unwrap_or_default()));
+        table.row([text("joined", "이어 붙임"), joined.clone().into()]);
+        table.row(["· W_O".to_owned(), format!("{joined}·[[1, 1], [1, −1]] = {output}")]);
+        table
+    }
+
+    fn figures(&self) -> Value {
+        json!({
+            "x": [[1, 2]], "weights": [[[0.5], [0.5]], [[0.3], [0.3]]], "projected": self.projected,
+            "outputs": self.heads, "joined": self.heads, "w_o": MIXING, "output": self.output.as_slice(),
             "engine_difference": self.engine,
         })
     }

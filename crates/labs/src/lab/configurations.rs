@@ -4,7 +4,7 @@ use foveal_models::model::{BertConfig, Gpt2Config, LlamaConfig, TransformerConfi
 use foveal_view::{Chart, Steps};
 use serde_json::json;
 
-use crate::number::{counted, grouped, length};
+use crate::number::{bytes, counted, grouped, length};
 use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Text, Watch, text};
 
 pub const LAB: Lab = Lab {
@@ -97,11 +97,22 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
         json!({
             "model": model.name, "layers": model.blocks, "width": model.width, "heads": model.heads,
             "key_heads": model.key_heads, "head_dim": model.head_dim, "context": model.context,
-            "parameters": model.parameters, "flops_per_token": model.operations(model.context),
+            "parameters": model.parameters,
+            "published_millions": PUBLISHED.iter().find(|known| known.0 == model.name).map(|known| known.1), "flops_per_token": model.operations(model.context),
             "lengths": by_length.collect::<Vec<_>>(),
         })
     });
     let report = Report::new(json!({ "models": figures.collect::<Vec<_>>() }));
+    let shared =
+        models.iter().filter_map(|model| Some((model, *PUBLISHED.iter().find(|known| known.0 == model.name)?)));
+    let shared: Vec<String> = shared
+        .map(|(model, (name, millions))| format!("{name}: {} / {millions} M", grouped(model.parameters)))
+        .collect();
+    let shared = shared.join(", ");
+    let report = report.prose(text(
+        format!("The Transformer has one table of 37,000 word pieces for both languages and for its output. Counted so / as its paper says: {shared}."),
+        format!("Transformer는 두 언어와 출력에 37,000개짜리 단어 조각 표 하나를 함께 씁니다. 그렇게 센 값 / 논문의 값: {shared}."),
+    ));
     report.table(sizes).table(scores).table(caches).scene(|language| {
         let tr = |english, korean| language.choose(english, korean);
         let chart = Chart::new(tr("tokens", "토큰"), "GB").steps(Steps::Log, Steps::Log);
@@ -114,18 +125,11 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
     })
 }
 
+/// Millions of parameters as the paper says (Vaswani 2017, table 3).
+const PUBLISHED: [(&str, u32); 2] = [("Transformer", 65), ("Transformer big", 213)];
+
 /// 2³⁰ bytes.
 const GB: f64 = (1u64 << 30) as f64;
-
-/// 48 MB, 6.0 GB, 1.5 TB.
-fn bytes(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        b if b >= 1024.0 * GB => (b / GB / 1024.0, "TB"),
-        b if b >= GB => (b / GB, "GB"),
-        b => (1024.0 * b / GB, "MB"),
-    };
-    if value >= 10.0 || value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
-}
 
 /// What the tables need to know of a model.
 struct Model {
@@ -269,6 +273,8 @@ fn llama(name: &'static str, config: &LlamaConfig) -> Model {
 fn transformer(name: &'static str, config: &TransformerConfig) -> Model {
     let &TransformerConfig { target_vocabulary, context, width, heads, hidden, encoder_layers, decoder_layers, .. } =
         config;
+    // One table of word pieces for both languages and for the predictions (section 3.4 of the paper).
+    let sharing = (config.source_vocabulary * width) as u128;
     Model {
         name,
         layers: format!("{encoder_layers}+{decoder_layers}"),
@@ -283,6 +289,6 @@ fn transformer(name: &'static str, config: &TransformerConfig) -> Model {
         context,
         outputs: target_vocabulary,
         cached: 2 * decoder_layers,
-        parameters: config.parameters(),
+        parameters: config.parameters() - sharing,
     }
 }

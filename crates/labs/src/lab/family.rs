@@ -14,11 +14,14 @@ pub const LAB: Lab = Lab {
     name: "family",
     title: Bilingual { en: "The family of attention", ko: "어텐션의 여러 종류" },
     summary: Bilingual {
-        en: "Exact attention compares every token with every other. Longformer and BigBird leave most pairs out, \
+        en: "Exact attention compares every token with every other by a product q·k. Additive attention (Bahdanau 2014), the oldest of the family, asks \
+         a small network instead, vᵀ·tanh(q + k): n² times d evaluations of tanh, which no matrix product can do, so it is the slowest by far \
+         and is tried up to 2,048 tokens. Longformer and BigBird leave most pairs out, \
          linear attention and Performer replace the softmax by features that can be summed up once, and FNet mixes by a Fourier \
          transform: their time grows about as n, not as n². What they give up is in the last table: \
          how far their outputs are from exact attention.",
-        ko: "정확한 어텐션은 모든 토큰을 서로 비교합니다. Longformer와 BigBird는 대부분의 쌍을 건너뛰고, \
+        ko: "정확한 어텐션은 내적 q·k로 모든 토큰을 서로 비교합니다. 가장 오래된 가산(additive) 어텐션(Bahdanau 2014)은 내적 대신 작은 신경망 \
+         vᵀ·tanh(q + k)를 씁니다. tanh를 n²·d번 계산해야 하고 행렬 곱으로 바꿀 수 없어 가장 느리므로 토큰 2,048개까지만 시험합니다. Longformer와 BigBird는 대부분의 쌍을 건너뛰고, \
          선형 어텐션과 Performer는 소프트맥스를 한 번만 더하면 되는 특징으로 바꾸며, FNet은 푸리에 변환으로 토큰을 섞습니다. \
          그래서 시간이 n²이 아니라 거의 n에 비례합니다. 그 대가는 마지막 표에 있습니다: 출력이 정확한 어텐션과 얼마나 다른지 보여 줍니다.",
     },

@@ -9,7 +9,7 @@ use ndarray::{Array2, Axis};
 use serde_json::json;
 
 use crate::memory;
-use crate::number::{largest_difference, length, megabytes, tiny};
+use crate::number::{self, largest_difference, length, tiny};
 use crate::{Bilingual, Knob, Knobs, Lab, Report, Result, Table, Watch, text};
 
 pub const LAB: Lab = Lab {
@@ -40,7 +40,7 @@ const COMPARED: usize = 2048;
 fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
     let (lengths, dim) = (knobs.get_several(&TOKENS), knobs.get_one(&DIMS));
     let seed = knobs.get_seed(&SEED);
-    let megabytes_of = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), |bytes| megabytes(bytes as f64));
+    let shown = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), |bytes| number::bytes(bytes as f64));
     let mut table = Table::new([
         text("tokens", "토큰"),
         text("scores, computed", "점수 행렬, 계산"),
@@ -48,7 +48,10 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
         text("flash, measured", "플래시 방식, 측정"),
         text("naive ÷ flash", "단순 ÷ 플래시"),
     ])
-    .title(text("Megabytes beyond q, k and v; one head, f32", "q, k, v를 뺀 메모리(MB), 헤드 하나, f32"));
+    .title(text(
+        "Bytes allocated beyond q, k and v, at the most; one head, f32",
+        "q, k, v를 빼고 한때 할당된 최대 메모리, 헤드 하나, f32",
+    ));
     let (mut figures, mut curves) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for &tokens in &lengths {
         let scores = 4 * (tokens as u64).pow(2);
@@ -56,8 +59,8 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
         let enough = memory::available().is_none_or(|free| free > scores + scores / 4);
         let naive = if enough { memory::peak(|| naive(q, k, v))? } else { None };
         let flash = memory::peak(|| flash(q, k, v))?;
-        let ratio = naive.zip(flash).map_or_else(|| "–".into(), |(n, f)| format!("{:.0}", n as f64 / f.max(1) as f64));
-        table.row([length(tokens), megabytes(scores as f64), megabytes_of(naive), megabytes_of(flash), ratio]);
+        let ratio = naive.zip(flash).map_or_else(|| "–".into(), |(n, f)| format!("{:.1}", n as f64 / f.max(1) as f64));
+        table.row([length(tokens), number::bytes(scores as f64), shown(naive), shown(flash), ratio]);
         for (curve, bytes) in curves.iter_mut().zip([Some(scores), naive, flash]) {
             curve.extend(bytes.map(|bytes| (tokens as f64, bytes as f64 / f64::from(1 << 20))));
         }

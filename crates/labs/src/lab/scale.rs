@@ -15,10 +15,12 @@ pub const LAB: Lab = Lab {
     summary: Bilingual {
         en: "If the entries of q and k have variance 1, then q·k has variance d_k: the wider the heads, the larger the scores. \
          Softmax then gives nearly all weight to one key, and its gradient Σ w(1 − w) goes to 0, so nothing can be learned. \
-         Dividing by √d_k brings the variance back to 1, whatever d_k is.",
+         Dividing by √d_k brings the variance back to 1, whatever d_k is. The table has the median over the queries of the largest weight, \
+         and of the smallest the median with the range that 90 % of the queries fall in.",
         ko: "q와 k의 각 성분의 분산이 1이면 내적 q·k의 분산은 d_k가 됩니다. 즉, 헤드의 차원이 클수록 점수도 커집니다. \
          그러면 소프트맥스가 거의 모든 가중치를 한 키에 몰아주고, 기울기 Σ w(1 − w)가 0에 가까워져 학습이 멈춥니다. \
-         √d_k로 나누면 d_k와 관계없이 분산이 다시 1이 됩니다.",
+         √d_k로 나누면 d_k와 관계없이 분산이 다시 1이 됩니다. 표에는 쿼리들에 대한 최대 가중치의 중앙값과, \
+         최소 가중치의 중앙값 및 쿼리의 90 %가 들어가는 범위가 있습니다.",
     },
     knobs: &[DIMS, TOKENS, SEED],
     work,
@@ -43,7 +45,9 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
             "d_k".into(),
             text("variance", "분산"),
             text("largest weight", "최대 가중치"),
-            text("smallest weight", "최소 가중치"),
+            text("smallest: 5 %", "최소 가중치: 5 %"),
+            text("median", "중앙값"),
+            text("95 %", "95 %"),
             text("gradient Σ w(1 − w)", "기울기 Σ w(1 − w)"),
         ])
     };
@@ -57,7 +61,9 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
                 grouped(*dim as u128),
                 format!("{:.2}", way.variance),
                 tiny(way.largest),
-                tiny(way.smallest),
+                tiny(way.smallest[0]),
+                tiny(way.smallest[1]),
+                tiny(way.smallest[2]),
                 tiny(way.gradient),
             ]);
         }
@@ -75,7 +81,7 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
         json!({ "seed": seed, "queries": BATCH * BATCHES, "keys": keys, "dims": figures.collect::<Vec<_>>() });
     Report::new(figures).table(raw).table(scaled).scene(|language| {
         let tr = |english, korean| language.choose(english, korean);
-        Ok(Chart::new("d_k", tr("mean over queries", "쿼리들의 평균"))
+        Ok(Chart::new("d_k", tr("over queries", "쿼리들에 대해"))
             .series(tr("largest weight, q·k", "최대 가중치, q·k"), curve(0, |way| way.largest))
             .series(tr("gradient, q·k", "기울기, q·k"), curve(0, |way| way.gradient))
             .series(tr("largest weight, ÷ √d_k", "최대 가중치, ÷ √d_k"), curve(1, |way| way.largest))
@@ -88,12 +94,15 @@ fn work(knobs: &Knobs, _: Watch) -> Result<Report> {
     })
 }
 
-/// What softmax makes of scores of one size; means over the queries.
-#[derive(Default)]
+/// What softmax makes of scores of one size. Of weights, medians and quantiles over the queries: a mean of the smallest would be
+/// that of the few queries whose scores happen to lie close together.
 struct Way {
+    /// Mean over the queries.
     variance: f64,
+    /// Median.
     largest: f64,
-    smallest: f64,
+    /// Its 5 % quantile, median and 95 % quantile.
+    smallest: [f64; 3],
     /// The trace of the softmax's derivative, Σ w(1 − w).
     gradient: f64,
 }
@@ -101,14 +110,18 @@ struct Way {
 impl Way {
     fn figures(&self) -> Value {
         let Way { variance, largest, smallest, gradient } = self;
-        json!({ "variance": variance, "largest": largest, "smallest": smallest, "gradient": gradient })
+        let [low, median, high] = smallest;
+        json!({
+            "variance": variance, "largest": largest, "smallest": median, "smallest_quantiles": [low, high],
+            "gradient": gradient,
+        })
     }
 }
 
 /// Without and with the division, on the same random queries and keys.
 fn measure(dim: usize, keys: usize, seed: u64) -> Result<[Way; 2]> {
     let mut random = Random::new(seed);
-    let mut ways = [Way::default(), Way::default()];
+    let mut ways = [Seen::default(), Seen::default()];
     for _ in 0..BATCHES {
         // Every query has keys of its own.
         let q: Array4<f32> = random.normal((BATCH, 1, 1, dim), 1.0);
@@ -122,8 +135,8 @@ fn measure(dim: usize, keys: usize, seed: u64) -> Result<[Way; 2]> {
             way.variance += products.map(|x| x * x).sum::<f64>() / keys as f64;
             let weights = Attention::new().scale(scale as f32).weights(&q, &k)?;
             for row in weights.rows() {
-                way.largest += f64::from(row.fold(0f32, |max, w| max.max(*w)));
-                way.smallest += f64::from(row.fold(1f32, |min, w| min.min(*w)));
+                way.largest.push(f64::from(row.fold(0f32, |max, w| max.max(*w))));
+                way.smallest.push(f64::from(row.fold(1f32, |min, w| min.min(*w))));
                 way.gradient += row.iter().map(|w| f64::from(*w) * (1.0 - f64::from(*w))).sum::<f64>();
             }
         }
@@ -131,10 +144,25 @@ fn measure(dim: usize, keys: usize, seed: u64) -> Result<[Way; 2]> {
     let queries = (BATCH * BATCHES) as f64;
     Ok(ways.map(|way| Way {
         variance: way.variance / queries,
-        largest: way.largest / queries,
-        smallest: way.smallest / queries,
+        largest: quantile(way.largest, [0.5])[0],
+        smallest: quantile(way.smallest, [0.05, 0.5, 0.95]),
         gradient: way.gradient / queries,
     }))
+}
+
+/// What is collected over the queries.
+#[derive(Default)]
+struct Seen {
+    variance: f64,
+    largest: Vec<f64>,
+    smallest: Vec<f64>,
+    gradient: f64,
+}
+
+/// Quantiles, each an element of the sample.
+fn quantile<const N: usize>(mut sample: Vec<f64>, shares: [f64; N]) -> [f64; N] {
+    sample.sort_by(f64::total_cmp);
+    shares.map(|share| sample[((sample.len() - 1) as f64 * share).round() as usize])
 }
 
 fn dot(q: ArrayView1<f32>, k: ArrayView1<f32>) -> f64 {

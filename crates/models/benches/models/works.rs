@@ -8,7 +8,7 @@ use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Sentences, Trained, Transformer};
 use foveal_models::trace::{Capture, Probe};
-use foveal_models::train::{Plan, Schedule, StepContext, Task, Trainer};
+use foveal_models::train::{Fingerprint, Plan, Schedule, StepContext, Task, Trainer};
 use foveal_models::{Checkpoint, Model};
 use ndarray::Array1;
 use serde_json::Value;
@@ -194,6 +194,10 @@ impl Task for Text {
     fn evaluate(&self, _: &Gpt2) -> foveal_models::Result<f32> {
         Ok(0.0)
     }
+
+    fn fingerprint(&self, _: &Gpt2) -> Fingerprint {
+        Fingerprint::default()
+    }
 }
 
 /// The next token of a sequence, given another.
@@ -232,6 +236,10 @@ impl Task for Translation {
 
     fn evaluate(&self, _: &Transformer) -> foveal_models::Result<f32> {
         Ok(0.0)
+    }
+
+    fn fingerprint(&self, _: &Transformer) -> Fingerprint {
+        Fingerprint::default()
     }
 }
 

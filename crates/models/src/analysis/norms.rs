@@ -15,9 +15,23 @@ use crate::trace::LayerTrace;
 /// # Errors
 /// If there is no such sequence or head.
 pub fn of_head(layer: &LayerTrace, sequence: usize, head: usize) -> Result<Array2<f32>> {
-    let transformed = layer.transformed(sequence, head)?;
-    let norms: Array1<f32> = transformed.outer_iter().map(|f| f.dot(&f).sqrt()).collect();
-    Ok(layer.weights(sequence, head)? * &norms)
+    Ok(layer.weights(sequence, head)? * &of_keys(layer, sequence, head)?)
+}
+
+/// Keys that are transformed together: 1,024 rows of width 4,096 are 16 MiB.
+const KEYS: usize = 1024;
+
+/// ‖f(x)‖ of every key of one head, \[S\]: what a weight is multiplied with.
+///
+/// # Errors
+/// As [`of_head`].
+pub fn of_keys(layer: &LayerTrace, sequence: usize, head: usize) -> Result<Array1<f32>> {
+    let mut norms = Vec::with_capacity(layer.keys());
+    for start in (0..layer.keys()).step_by(KEYS) {
+        let transformed = layer.transformed_keys(sequence, head, start..(start + KEYS).min(layer.keys()))?;
+        norms.extend(transformed.outer_iter().map(|f| f.dot(&f).sqrt()));
+    }
+    Ok(norms.into())
 }
 
 /// ‖Σ A f(x)‖ over all heads: [T, S].

@@ -34,20 +34,25 @@ impl Repeated {
 /// tokens that repeat, where nothing but the repetition can be known.
 ///
 /// # Errors
-/// If the text has fewer than two tokens, or it or the random tokens are more than the model can see.
+/// If the text has fewer than two tokens, or more than the model can see. (Of random tokens, as many come twice as fit.)
 pub fn report(model: &dyn LanguageModel, text: &[u32], repeated: Repeated) -> Result<Vec<HeadScores>> {
     if text.len() < 2 {
         return Err(Error::TooShort { tokens: text.len(), least: 2 });
     }
-    let random = repeated.tokens(model.shape().vocabulary);
-    let on_text = watch(model, text, None)?;
-    let on_random = watch(model, &random, Some(repeated.period))?;
+    let (on_text, on_random) = (watch(model, text, None)?, scores_on_repeated(model, repeated)?);
     let join = |(text, random): (HeadScores, HeadScores)| HeadScores {
         duplicate: random.duplicate,
         induction: random.induction,
         ..text
     };
     Ok(on_text.into_iter().zip(on_random).map(join).collect())
+}
+
+/// The scores of every head on random tokens that repeat.
+pub(super) fn scores_on_repeated(model: &dyn LanguageModel, repeated: Repeated) -> Result<Vec<HeadScores>> {
+    // Twice as many must fit.
+    let repeated = Repeated { period: repeated.period.min(model.shape().context / 2), ..repeated };
+    watch(model, &repeated.tokens(model.shape().vocabulary), Some(repeated.period))
 }
 
 fn watch(model: &dyn LanguageModel, tokens: &[u32], period: Option<usize>) -> Result<Vec<HeadScores>> {

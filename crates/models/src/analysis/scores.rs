@@ -5,6 +5,7 @@
 //! | entropy | −Σⱼ A ln A, the mean over the queries: 0 for a single key, ln n for all alike |
 //! | confidence | the largest weight, the mean over the queries |
 //! | previous | A\[i, i−1\], the mean over i ≥ 1 |
+//! | next | A\[i, i+1\], the mean over all i but the last; 0 in a decoder |
 //! | duplicate | the weight on earlier tokens equal to this one, the mean over the tokens that have any |
 //! | induction | on tokens that repeat with period P: A\[i, i−(P−1)\], the mean over i ≥ P: the token that came after this one the last time |
 //! | sink | αₖ = the mean of A\[i, k\] over i ≥ k; the key with the largest |
@@ -44,6 +45,8 @@ pub struct HeadScores {
     pub confidence: f32,
     /// On the token before.
     pub previous: f32,
+    /// On the token after.
+    pub next: f32,
     /// On earlier equal tokens; none if no token comes twice.
     pub duplicate: Option<f32>,
     /// On what came after this token before; none if the tokens do not repeat as was said.
@@ -77,8 +80,7 @@ pub fn head_scores(
 
 fn score(layer: &LayerTrace, sequence: usize, head: Head, tokens: &[u32], period: Option<usize>) -> Result<HeadScores> {
     let n = tokens.len();
-    let (mut entropy, mut confidence, mut previous, mut duplicate, mut induction) =
-        (Mean::default(), Mean::default(), Mean::default(), Mean::default(), Mean::default());
+    let [mut entropy, mut confidence, mut previous, mut next, mut duplicate, mut induction] = [Mean::default(); 6];
     let mut received = vec![Mean::default(); n.div_ceil(2)];
     by_rows(layer, (sequence, head.head), |rows, weights| {
         for (i, row) in rows.zip(weights.outer_iter()) {
@@ -86,6 +88,9 @@ fn score(layer: &LayerTrace, sequence: usize, head: Head, tokens: &[u32], period
             confidence.add(row.iter().fold(0.0, |max: f32, w| max.max(*w)));
             if i > 0 {
                 previous.add(row[i - 1]);
+            }
+            if i + 1 < n {
+                next.add(row[i + 1]);
             }
             let mut equal = (0..i).filter(|&j| tokens[j] == tokens[i]).map(|j| row[j]).peekable();
             if equal.peek().is_some() {
@@ -103,6 +108,7 @@ fn score(layer: &LayerTrace, sequence: usize, head: Head, tokens: &[u32], period
         entropy: entropy.get().unwrap_or(0.0),
         confidence: confidence.get().unwrap_or(0.0),
         previous: previous.get().unwrap_or(0.0),
+        next: next.get().unwrap_or(0.0),
         duplicate: duplicate.get(),
         induction: induction.get(),
         sink: shares.max_by(|a, b| a.share.total_cmp(&b.share).then(b.key.cmp(&a.key))),

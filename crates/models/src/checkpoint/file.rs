@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 
 use crate::{Error, Result};
 
@@ -55,6 +57,23 @@ impl MappedFile {
         match &self.bytes {
             Bytes::Mapped(map) => map,
             Bytes::Embedded(bytes) => bytes,
+        }
+    }
+
+    /// Gives the memory of these bytes of the file, which were read, back to the system. They may be read again: they are then
+    /// taken from the page cache, or from the disk.
+    #[allow(unsafe_code)]
+    pub(crate) fn release(&self, bytes: &[u8]) {
+        #[cfg(unix)]
+        if let Bytes::Mapped(map) = &self.bytes
+            && let Some(start) = (bytes.as_ptr() as usize).checked_sub(map.as_ptr() as usize)
+            && start + bytes.len() <= map.len()
+        {
+            // SAFETY: the mapping is of a file and read-only, so no page of it holds anything but what the file does; one that is
+            // dropped here is read from the file again when it is touched.
+            let released = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, bytes.len()) };
+            // Only less memory was asked for; without it everything is as it was.
+            let _ = released;
         }
     }
 

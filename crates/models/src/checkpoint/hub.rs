@@ -17,7 +17,7 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// What is fetched beside the weights where a model has it.
-const EXTRAS: [&str; 9] = [
+const EXTRAS: [&str; 10] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -27,6 +27,7 @@ const EXTRAS: [&str; 9] = [
     "vocab.json",
     "merges.txt",
     "vocab.txt",
+    "chat_template.jinja",
 ];
 
 /// Where models are looked for.
@@ -107,6 +108,19 @@ impl Hub {
     pub fn show_progress(mut self) -> Self {
         self.progress = true;
         self
+    }
+
+    /// The names of the models that are whole in the cache, in order.
+    pub fn cached(&self) -> Vec<String> {
+        let Some(cache) = &self.cache else { return Vec::new() };
+        let folders = std::fs::read_dir(cache).into_iter().flatten().flatten();
+        let names = folders.filter_map(|folder| {
+            let name = folder.file_name().to_str()?.strip_prefix("models--")?.replace("--", "/");
+            cached(cache, &name, None).is_some().then_some(name)
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
     }
 
     /// The path that [`Checkpoint::open`](super::Checkpoint::open) takes, for a path (which wins if it is there), a

@@ -303,7 +303,15 @@ impl Checkpoint {
     /// # Errors
     /// As [`array`](Self::array).
     pub fn read_into(&self, name: &str, target: ArrayViewMutD<f32>) -> Result<()> {
-        self.shaped(name, target.shape())?.read_into(target)
+        let tensor = self.shaped(name, target.shape())?;
+        tensor.read_into(target)?;
+        self.release(&tensor);
+        Ok(())
+    }
+
+    /// What was read of a file is not kept beside what was made of it.
+    fn release(&self, tensor: &Tensor<'_>) {
+        self.files.iter().for_each(|file| file.release(tensor.bytes()));
     }
 
     /// Reads a matrix, or its transposed, into a weight of that shape, which keeps numbers of 16 bits as they are.
@@ -315,10 +323,12 @@ impl Checkpoint {
         let tensor = self.shaped(name, &if transposed { [columns, rows] } else { [rows, columns] })?;
         if let Some(stored) = tensor.stored_weight(transposed) {
             *weight = stored;
-            return Ok(());
+        } else {
+            let values = weight.view_mut().into_dyn();
+            tensor.read_into(if transposed { values.reversed_axes() } else { values })?;
         }
-        let values = weight.view_mut().into_dyn();
-        tensor.read_into(if transposed { values.reversed_axes() } else { values })
+        self.release(&tensor);
+        Ok(())
     }
 
     /// A tensor that must have the given shape.

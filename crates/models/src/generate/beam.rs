@@ -75,19 +75,32 @@ pub struct Hypothesis {
 /// # Errors
 /// [`Error::TooShort`] for an empty source or no beam; as [`Transformer::encode`].
 pub fn search(model: &Transformer, source: &[u32], bos_eos: BosEos, search: Search) -> Result<Vec<Hypothesis>> {
+    search_with(model, source, bos_eos, search, &mut Probe::default())
+}
+
+/// The same through a probe, which may switch heads off or stop the search. Beams come and go: it should keep nothing.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_with(
+    model: &Transformer,
+    source: &[u32],
+    bos_eos: BosEos,
+    search: Search,
+    probe: &mut Probe,
+) -> Result<Vec<Hypothesis>> {
     if source.is_empty() || search.beams == 0 {
         return Err(Error::TooShort { tokens: source.len(), least: 1 });
     }
-    let mut probe = Probe::default();
     let batch = Batch { tokens: source, lengths: &[source.len()] };
-    let memory = model.encode(batch, &mut probe)?;
+    let memory = model.encode(batch, probe)?;
     let mut state = model.start(batch, memory.view())?;
     let mut open = vec![(Vec::new(), 0.0)];
     let mut ended: Vec<Hypothesis> = Vec::new();
     let most = search.most.min(model.config().context - 1);
     let mut last = vec![bos_eos.begin];
     for _ in 0..most {
-        let logits = model.write(&last, &mut state, &mut probe)?;
+        let logits = model.write(&last, &mut state, probe)?;
         // Every way to go on from every beginning.
         let mut ways: Vec<(usize, u32, f32)> = Vec::new();
         for (from, row) in logits.axis_iter(Axis(0)).enumerate() {
@@ -198,7 +211,20 @@ fn greedy_batch<S: AsRef<[u32]>>(
 /// # Errors
 /// As [`search`].
 pub fn watch(model: &Transformer, source: &[u32], target: &[u32], bos_eos: BosEos, capture: Capture) -> Result<Trace> {
-    let mut probe = Probe::new(capture);
+    watch_with(model, source, target, bos_eos, Probe::new(capture))
+}
+
+/// The same through a probe.
+///
+/// # Errors
+/// As [`search`].
+pub fn watch_with(
+    model: &Transformer,
+    source: &[u32],
+    target: &[u32],
+    bos_eos: BosEos,
+    mut probe: Probe,
+) -> Result<Trace> {
     let batch = Batch { tokens: source, lengths: &[source.len()] };
     let memory = model.encode(batch, &mut probe)?;
     let mut state = model.start(batch, memory.view())?;

@@ -140,7 +140,7 @@ impl CrossEntropy {
 }
 
 /// ln p of every token, from its scores: x − lse(x).
-pub(crate) fn log_softmax(logits: ArrayView1<f32>) -> Array1<f32> {
+pub fn log_softmax(logits: ArrayView1<f32>) -> Array1<f32> {
     let logits = logits.to_owned();
     let lse = log_sum_exp(values(&logits));
     logits - lse

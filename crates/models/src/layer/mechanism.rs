@@ -10,11 +10,9 @@ use foveal::{
     AdditiveAttention, Attention, Bias, FeatureMap, Forward, GradientsMut, LinearAttention, Mask, Pattern, Pool,
     Scratch, Tensor,
 };
-use ndarray::{
-    Array2, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, ArrayViewMut3, ArrayViewMut4, CowArray, Ix4,
-};
+use ndarray::{Array2, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, CowArray, Ix4};
 
-use super::{Family, ParamMut, Parameters};
+use super::{Family, Param, ParamMut, Parameters};
 use crate::Error;
 
 /// How the heads of one layer attend. See [`Family`] for the kinds there are.
@@ -57,8 +55,8 @@ impl PartialEq for Mechanism {
 }
 
 impl Parameters for Mechanism {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.learned.visit(prefix, f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.learned.params(prefix, f);
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {

@@ -1,8 +1,6 @@
 //! The token mixer of a block: where tokens exchange information.
 
-use ndarray::ArrayViewD;
-
-use super::{Family, MultiHeadAttention, ParamMut, Parameters};
+use super::{Family, MultiHeadAttention, Param, ParamMut, Parameters};
 
 /// Attention of any kind, or a Fourier transform.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +41,8 @@ impl Mixer {
 }
 
 impl Parameters for Mixer {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.attention().into_iter().for_each(|attention| attention.visit(prefix, f));
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.attention().into_iter().for_each(|attention| attention.params(prefix, f));
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {

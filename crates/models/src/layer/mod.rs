@@ -34,7 +34,7 @@ pub(crate) mod vector;
 mod weight;
 
 pub use activation::Activation;
-pub(crate) use cross_entropy::log_softmax;
+pub use cross_entropy::log_softmax;
 pub use cross_entropy::{CrossEntropy, Loss};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
@@ -46,7 +46,7 @@ pub use mechanism::{BoundAttention, Mechanism};
 pub use mixer::Mixer;
 pub use mlp::{GatedMlp, Mlp};
 pub use multi_head::MultiHeadAttention;
-pub use parameters::{ParamMut, Parameters};
+pub use parameters::{Param, ParamMut, Parameters};
 pub(crate) use parameters::{join, parameters};
 pub use projection::Projection;
 pub use random::{Random, derive_seed};

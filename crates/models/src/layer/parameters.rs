@@ -27,21 +27,26 @@ use super::Weight;
 /// assert_eq!(layer.bias.unwrap()[0], -0.1);
 /// ```
 pub trait Parameters {
-    /// Calls `f` with the name and the values of every parameter.
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>));
+    /// Calls `f` with the name of every parameter and the parameter itself, as it is kept.
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>));
 
     /// Calls `f` with the name of every parameter and the parameter itself, to be changed.
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>));
+
+    /// Calls `f` with the name and the values of every parameter; those of 16 bits are widened for it.
+    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
+        self.params(prefix, &mut |name, param| f(name, param.values()));
+    }
 
     /// Calls `f` with the name and the values of every parameter, which can be changed.
     fn visit_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewMutD<'a, f32>)) {
         self.params_mut(prefix, &mut |name, param| f(name, param.into_values()));
     }
 
-    /// How many numbers there are to train.
+    /// How many numbers there are to train. They are counted by their shapes; none is looked at.
     fn parameter_count(&self) -> usize {
         let mut count = 0;
-        self.visit("", &mut |_, parameter| count += parameter.len());
+        self.params("", &mut |_, param| count += param.shape().iter().product::<usize>());
         count
     }
 
@@ -54,6 +59,33 @@ pub trait Parameters {
         let mut zeros = self.clone();
         zeros.visit_mut("", &mut |_, mut parameter| parameter.fill(0.0));
         zeros
+    }
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub enum Param<'a> {
+    /// As numbers of 32 bits.
+    Values(ArrayViewD<'a, f32>),
+    /// As a file stores them.
+    Weight(&'a Weight),
+}
+
+impl<'a> Param<'a> {
+    /// Its shape.
+    pub fn shape(&self) -> Vec<usize> {
+        match self {
+            Param::Values(values) => values.shape().to_vec(),
+            Param::Weight(weight) => weight.shape().to_vec(),
+        }
+    }
+
+    /// As numbers of 32 bits, of which a [`Weight`] of 16 bits makes a copy to keep.
+    pub fn values(self) -> ArrayViewD<'a, f32> {
+        match self {
+            Param::Values(values) => values,
+            Param::Weight(weight) => weight.view().into_dyn(),
+        }
     }
 }
 
@@ -78,8 +110,8 @@ impl<'a> ParamMut<'a> {
 
 /// A single array is its own parameter, named by the prefix.
 impl<D: Dimension> Parameters for Array<f32, D> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        f(prefix, self.view().into_dyn());
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        f(prefix, Param::Values(self.view().into_dyn()));
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
@@ -89,8 +121,8 @@ impl<D: Dimension> Parameters for Array<f32, D> {
 
 /// Shared until it is changed.
 impl<P: Parameters + Clone> Parameters for Arc<P> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        (**self).visit(prefix, f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        (**self).params(prefix, f);
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
@@ -100,8 +132,8 @@ impl<P: Parameters + Clone> Parameters for Arc<P> {
 
 /// None has no parameters.
 impl<P: Parameters> Parameters for Option<P> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.iter().for_each(|part| part.visit(prefix, f));
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.iter().for_each(|part| part.params(prefix, f));
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
@@ -111,8 +143,8 @@ impl<P: Parameters> Parameters for Option<P> {
 
 /// Part i of a list is named by its number.
 impl<P: Parameters> Parameters for Vec<P> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.iter().enumerate().for_each(|(i, part)| part.visit(&join(prefix, &i.to_string()), f));
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.iter().enumerate().for_each(|(i, part)| part.params(&join(prefix, &i.to_string()), f));
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
@@ -133,14 +165,13 @@ pub(crate) fn join(prefix: &str, name: &str) -> String {
 macro_rules! parameters {
     ($layer:ty { $($field:ident: $name:literal),+ $(,)? }) => {
         impl $crate::layer::Parameters for $layer {
-            fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
-                $(self.$field.visit(&$crate::layer::join(prefix, $name), f);)+
+            fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, $crate::layer::Param<'a>)) {
+                $(self.$field.params(&$crate::layer::join(prefix, $name), f);)+
             }
 
             fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, $crate::layer::ParamMut<'a>)) {
                 $(self.$field.params_mut(&$crate::layer::join(prefix, $name), f);)+
             }
-
         }
     };
 }

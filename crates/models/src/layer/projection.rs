@@ -13,7 +13,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::linear::project_backward_parameters;
 use super::shape::expect;
-use super::{Linear, ParamMut, Parameters, parameters::join};
+use super::{Linear, Param, ParamMut, Parameters, parameters::join};
 use crate::Error;
 
 /// The weights that make queries, keys and values, as the model's file stores them.
@@ -34,13 +34,13 @@ pub enum Projection {
 }
 
 impl Parameters for Projection {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
         match self {
-            Projection::Fused(qkv) => qkv.visit(&join(prefix, "qkv_proj"), f),
+            Projection::Fused(qkv) => qkv.params(&join(prefix, "qkv_proj"), f),
             Projection::Separate { q, k, v } => {
-                q.visit(&join(prefix, "q_proj"), f);
-                k.visit(&join(prefix, "k_proj"), f);
-                v.visit(&join(prefix, "v_proj"), f);
+                q.params(&join(prefix, "q_proj"), f);
+                k.params(&join(prefix, "k_proj"), f);
+                v.params(&join(prefix, "v_proj"), f);
             }
         }
     }

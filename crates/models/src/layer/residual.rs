@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use super::parallel::{self, BLOCK, contiguous, standard, values};
 use super::shape::expect;
-use super::{Dropout, Layer, ParamMut, Parameters, dropout, parameters::join};
+use super::{Dropout, Layer, Param, ParamMut, Parameters, dropout, parameters::join};
 use crate::Error;
 
 /// Where the norm stands.
@@ -59,9 +59,9 @@ pub struct Saved<N, L> {
 pub type With<S> = (ArcArray2<f32>, S);
 
 impl<N: Layer, L: Parameters> Parameters for Residual<N, L> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
-        self.norm.visit(&join(prefix, "norm"), f);
-        self.layer.visit(prefix, f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.norm.params(&join(prefix, "norm"), f);
+        self.layer.params(prefix, f);
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {

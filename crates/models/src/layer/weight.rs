@@ -21,10 +21,10 @@ use std::sync::OnceLock;
 
 use foveal::{bf16, f16};
 use foveal_compute::Operand;
-use ndarray::{Array2, ArrayView2, ArrayViewD, ArrayViewMut1};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1};
 
 use super::sketch::Sketch;
-use super::{ParamMut, Parameters};
+use super::{Param, ParamMut, Parameters};
 use crate::Error;
 
 /// A matrix of weights: an `Array2<f32>`, except that its numbers may be kept in 16 bits until someone wants to have them in
@@ -97,8 +97,8 @@ impl PartialEq for Weight {
 }
 
 impl Parameters for Weight {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        (**self).visit(prefix, f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        f(prefix, Param::Weight(self));
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
@@ -167,3 +167,16 @@ const WORTH_COPYING: usize = 1 << 20;
 /// One in so many rows is still worth picking out of all.
 const FEW: usize = 16;
 const WIDE: &str = "what is not narrow is wide";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_does_not_widen() {
+        let weight = Weight::from(Array2::from_elem((3, 5), bf16::ONE));
+        assert_eq!(weight.parameter_count(), 15);
+        assert!(weight.wide.get().is_none(), "a copy in 32 bits was made to count it");
+        weight.visit("", &mut |_, values| assert_eq!(values.sum(), 15.0));
+    }
+}

@@ -12,7 +12,7 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Layer, Memory, Mixer, MultiHeadAttention, ParamMut, Parameters, Residual, Source, add, dropout, fourier,
+    Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout, fourier,
     multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
@@ -73,10 +73,10 @@ pub(crate) struct Gradients {
 }
 
 impl<N: Layer, M: Layer> Parameters for Block<N, M> {
-    fn visit<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, ndarray::ArrayViewD<'a, f32>)) {
-        self.attention.visit(&join(prefix, "attention"), f);
-        self.cross.visit(&join(prefix, "cross"), f);
-        self.mlp.visit(&join(prefix, "mlp"), f);
+    fn params<'a>(&'a self, prefix: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.attention.params(&join(prefix, "attention"), f);
+        self.cross.params(&join(prefix, "cross"), f);
+        self.mlp.params(&join(prefix, "mlp"), f);
     }
 
     fn params_mut<'a>(&'a mut self, prefix: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {

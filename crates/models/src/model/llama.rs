@@ -143,6 +143,11 @@ impl Llama {
     pub fn config(&self) -> &LlamaConfig {
         &self.config
     }
+
+    /// See [`Model::raise_context`](super::Model::raise_context).
+    pub(super) fn raise_context(&mut self, tokens: usize) {
+        self.config.context = self.config.context.max(tokens);
+    }
 }
 
 impl Llama {

@@ -20,6 +20,7 @@ pub use self::llama::{Llama, LlamaConfig};
 pub use self::transformer::{Transformer, TransformerConfig};
 pub use self::vit::{Filter, Preprocessor, Size, Vit, VitConfig};
 use crate::checkpoint::{Architecture, Checkpoint};
+use crate::layer::Family;
 use crate::{Error, Result};
 
 /// Any of the models.
@@ -64,6 +65,31 @@ impl Model {
             Model::Vit(_) => Architecture::Vit,
             Model::Transformer(_) => Architecture::Transformer,
         }
+    }
+
+    /// Lets the model see more tokens than it was made for, where its positions are computed and not learned: Llama's rotary
+    /// and the encoder-decoder's sinusoidal ones. It computes as before; how well it reads beyond what it was trained on
+    /// is another matter.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if its positions are learned, or its attention was built for its context.
+    pub fn raise_context(&mut self, tokens: usize) -> Result<()> {
+        // BigBird's random blocks are drawn for the context.
+        let free = |family| !matches!(family, Family::BigBird { .. });
+        match self {
+            Model::Llama(model) if free(model.config().attention) => {
+                model.raise_context(tokens);
+                return Ok(());
+            }
+            Model::Transformer(model) if free(model.config().attention) => {
+                model.raise_context(tokens);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let wanted =
+            "see more tokens than it was made for: its positions are learned, or its attention is made for them";
+        Err(Error::Unfit { architecture: self.architecture(), wanted, fit: "llama, whose positions are computed" })
     }
 
     /// The model as one that predicts the next token.

@@ -307,6 +307,11 @@ impl Transformer {
         &self.config
     }
 
+    /// See [`Model::raise_context`](super::Model::raise_context).
+    pub(super) fn raise_context(&mut self, tokens: usize) {
+        self.config.context = self.config.context.max(tokens);
+    }
+
     /// The same model, knowing where its cross-attention tells best what each token was made from.
     #[must_use]
     pub fn with_alignment(mut self, alignment: Alignment) -> Self {

@@ -21,7 +21,7 @@ use crate::checkpoint::{Hub, resolve};
 use crate::generate::beam::BosEos;
 use crate::generate::{Session, stop_tokens};
 use crate::model::Transformer;
-use crate::observe::Observation;
+use crate::observe::{Observation, ReadOptions};
 use crate::translation::Languages;
 use crate::{Architecture, Checkpoint, Dtype, Error, Model, Result, Tokenizer};
 
@@ -87,7 +87,7 @@ impl OpenModel {
             }
             _ => (Some(Tokenizer::of(checkpoint)?), None),
         };
-        let stop = tokenizer.as_ref().map_or_else(Vec::new, |tokenizer| stop_tokens(checkpoint, tokenizer));
+        let stop = tokenizer.as_ref().map_or(Ok(Vec::new()), |tokenizer| stop_tokens(checkpoint, tokenizer))?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(OpenModel {
             name,
@@ -135,7 +135,7 @@ impl OpenModel {
 
     /// What is known about it without running it.
     pub fn summary(&self) -> ModelSummary {
-        ModelSummary::of(&self.model, self.dtype)
+        ModelSummary::of(&self.model, self.dtype, self.tokenizer.as_ref())
     }
 
     /// The tokenizer of what it reads.
@@ -190,7 +190,7 @@ impl OpenModel {
     /// # Errors
     /// If it reads no text, or the text is longer than it can see.
     pub fn observe(&self, text: &str) -> Result<Observation> {
-        Observation::of(self, text, None)
+        Observation::of(self, text, &ReadOptions::default())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::tokenizer::TokenizerKind;
 use crate::trace::Kind;
-use crate::{Architecture, Checkpoint, Dtype, Model};
+use crate::{Architecture, Checkpoint, Dtype, Model, Tokenizer};
 
 /// Kind and sizes of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +20,22 @@ pub struct ModelSummary {
     pub layers: Vec<(Kind, usize)>,
     /// H, the heads of the queries in each layer.
     pub heads: usize,
+    /// G, the heads of the keys and values: fewer where heads of queries share them.
+    pub key_heads: usize,
     /// D, the width of its rows.
     pub width: usize,
     /// The tokens that it can see.
     pub context: usize,
     /// The tokens that it knows; none for images.
     pub vocabulary: Option<usize>,
+    /// How its tokenizer cuts text; none for images.
+    pub tokenizer: Option<TokenizerKind>,
+    /// Whether it brings a chat template.
+    pub chat: bool,
 }
 
 impl ModelSummary {
-    pub(super) fn of(model: &Model, dtype: Option<Dtype>) -> Self {
+    pub(super) fn of(model: &Model, dtype: Option<Dtype>, tokenizer: Option<&Tokenizer>) -> Self {
         let architecture = model.architecture();
         let decoder = |layers| vec![(Kind::Decoder, layers)];
         let encoder = |layers| vec![(Kind::Encoder, layers)];
@@ -56,7 +63,20 @@ impl ModelSummary {
                 (c.parameters(), layers, c.heads, c.width, c.context, Some(c.source_vocabulary))
             }
         };
-        ModelSummary { architecture, dtype, parameters, layers, heads, width, context, vocabulary }
+        let key_heads = if let Model::Llama(model) = model { model.config().key_heads } else { heads };
+        ModelSummary {
+            architecture,
+            dtype,
+            parameters,
+            layers,
+            heads,
+            key_heads,
+            width,
+            context,
+            vocabulary,
+            tokenizer: tokenizer.map(Tokenizer::kind),
+            chat: tokenizer.is_some_and(|tokenizer| tokenizer.chat_template().is_some()),
+        }
     }
 }
 

@@ -61,6 +61,25 @@ impl Encoding {
         &self.words
     }
 
+    /// At most the first `most` tokens. Those that end every text, as BERT's `[SEP]` does, still end it, in the place of some
+    /// of its own. The text is cut to what is left of it.
+    #[must_use]
+    pub fn truncated(mut self, most: usize) -> Self {
+        if most >= self.len() {
+            return self;
+        }
+        let after = self.spans.iter().rev().take_while(|span| span.is_none()).count().min(most);
+        let cut = most - after..self.len() - after;
+        let end = self.spans[..cut.start].iter().flatten().map(|span| span.end).max().unwrap_or(0);
+        let end = (end..self.text.len()).find(|&at| self.text.is_char_boundary(at)).unwrap_or(self.text.len());
+        self.text.truncate(end);
+        self.ids.drain(cut.clone());
+        self.spans.drain(cut.clone());
+        self.labels.drain(cut.clone());
+        self.words.drain(cut);
+        self
+    }
+
     pub(super) fn of(tokenizer: &Tokenizer, text: &str, special: bool) -> Result<Self> {
         let found = tokenizer.inner.encode(text, special).map_err(|error| problem("".as_ref(), error))?;
         let ids = found.get_ids().to_vec();

@@ -17,9 +17,11 @@
 
 mod around;
 mod bytes;
+mod chat;
 mod encoding;
 mod files;
 mod gguf;
+mod kind;
 mod learned;
 mod outline;
 mod settings;
@@ -30,10 +32,13 @@ use std::path::{Path, PathBuf};
 
 use tokenizers::{DecoderWrapper, Tokenizer as Inner};
 
+pub use self::chat::{ChatTemplate, Message};
 pub use self::encoding::Encoding;
+pub use self::kind::TokenizerKind;
 pub use self::special::SpecialTokens;
 pub use self::stream::Stream;
 use crate::checkpoint::write_whole;
+use crate::train::Fingerprint;
 use crate::{Checkpoint, Error, Result};
 
 /// A tokenizer.
@@ -44,6 +49,7 @@ pub struct Tokenizer {
     /// One more than the largest id.
     vocabulary: usize,
     spelling: Spelling,
+    chat: Option<ChatTemplate>,
 }
 
 /// What the text of a token says.
@@ -62,7 +68,10 @@ impl Tokenizer {
     /// As [`from_folder`](Self::from_folder).
     pub fn of(checkpoint: &Checkpoint) -> Result<Self> {
         if let Some(metadata) = checkpoint.gguf() {
-            return gguf::from_metadata(metadata);
+            let mut tokenizer = gguf::from_metadata(metadata)?;
+            let text = |role: &str| tokenizer.inner.id_to_token(tokenizer.special.get(role)?);
+            tokenizer.chat = ChatTemplate::from_metadata(metadata, text);
+            return Ok(tokenizer);
         }
         let mut tokenizer = Tokenizer::from_folder(checkpoint.folder().unwrap_or(checkpoint.path()))?;
         tokenizer.special.fill_from_config(checkpoint.config(), tokenizer.vocabulary)?;
@@ -75,7 +84,7 @@ impl Tokenizer {
     /// # Errors
     /// If there is none, or a file cannot be read or makes no sense.
     pub fn from_folder(folder: &Path) -> Result<Self> {
-        files::from_folder(folder)
+        Ok(Tokenizer { chat: ChatTemplate::from_folder(folder)?, ..files::from_folder(folder)? })
     }
 
     /// The tokenizer of a `tokenizer.json`, given as its bytes; `name` is what errors call it. The special tokens have their
@@ -112,7 +121,7 @@ impl Tokenizer {
         let largest = inner.get_vocab(true).into_values().max();
         let vocabulary = largest.map_or(0, |id| id as usize + 1);
         let spelling = if inner.get_decoder().is_some_and(is_byte_level) { Spelling::Bytes } else { Spelling::Text };
-        Ok(Tokenizer { inner, special, vocabulary, spelling })
+        Ok(Tokenizer { inner, special, vocabulary, spelling, chat: None })
     }
 
     /// The tokens of a text, with those around it that the model was trained with (BERT's `[CLS]` and `[SEP]`).
@@ -129,6 +138,22 @@ impl Tokenizer {
     /// As [`encode`](Self::encode).
     pub fn encode_bare(&self, text: &str) -> Result<Encoding> {
         Encoding::of(self, text, false)
+    }
+
+    /// The tokens of a conversation, up to where the answer begins, in the words of the model's own template, which says all
+    /// there is around it.
+    ///
+    /// # Errors
+    /// If the model brings no template, or it refuses the conversation.
+    pub fn encode_chat(&self, messages: &[Message]) -> Result<Encoding> {
+        let fit = "a model that was trained to answer, or give the text as it is";
+        let template = self.chat.as_ref().ok_or(Error::MissingPart { part: "a chat template", fit })?;
+        self.encode_bare(&template.render(messages)?)
+    }
+
+    /// The template of conversations; none for a model that was not trained for them.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.chat.as_ref()
     }
 
     /// The text of tokens, without special ones. Bytes that are no UTF-8 become `�`.
@@ -178,6 +203,12 @@ impl Tokenizer {
     /// If an id is not in the vocabulary.
     pub fn describe_after(&self, before: &[u32], ids: &[u32]) -> Result<Encoding> {
         Encoding::of_ids(self, before, ids)
+    }
+
+    /// What tells this vocabulary from others, as a fact of this name.
+    pub(crate) fn fingerprint(&self, name: &str) -> Fingerprint {
+        let json = self.inner.to_string(false).unwrap_or_default();
+        Fingerprint::default().data(name, json.bytes())
     }
 
     /// The number of ids: one more than the largest.

@@ -11,7 +11,7 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::{AddedToken, NormalizerWrapper, PreTokenizerWrapper, Tokenizer as Inner};
 
 use super::around::Around;
-use super::special::content;
+use super::special::{ROLES, content};
 use super::{SpecialTokens, problem};
 use crate::Result;
 use crate::checkpoint::Config;
@@ -172,7 +172,6 @@ impl Settings {
 
     /// Whether the settings give a token a role.
     fn names(&self, token: &str) -> bool {
-        let roles = ["bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token"];
-        roles.iter().any(|role| self.config.get(role).and_then(content) == Some(token))
+        ROLES.iter().any(|role| self.config.get(role).and_then(content) == Some(token))
     }
 }

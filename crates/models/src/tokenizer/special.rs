@@ -5,6 +5,10 @@ use serde_json::Value;
 use crate::checkpoint::Config;
 use crate::{Error, Result};
 
+/// The names of the roles in the files of a tokenizer.
+pub(super) const ROLES: [&str; 7] =
+    ["bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token"];
+
 /// The ids of the tokens that have a role, where a tokenizer has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
@@ -25,16 +29,14 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    fn roles(&mut self) -> [(&'static str, &mut Option<u32>); 7] {
-        [
-            ("bos_token", &mut self.bos),
-            ("eos_token", &mut self.eos),
-            ("pad_token", &mut self.pad),
-            ("unk_token", &mut self.unk),
-            ("cls_token", &mut self.cls),
-            ("sep_token", &mut self.sep),
-            ("mask_token", &mut self.mask),
-        ]
+    fn roles(&mut self) -> impl Iterator<Item = (&'static str, &mut Option<u32>)> {
+        let SpecialTokens { bos, eos, pad, unk, cls, sep, mask } = self;
+        ROLES.into_iter().zip([bos, eos, pad, unk, cls, sep, mask])
+    }
+
+    /// The token of a role by its name, as `bos_token`.
+    pub(super) fn get(mut self, name: &str) -> Option<u32> {
+        self.roles().find(|(role, _)| *role == name).and_then(|(_, id)| *id)
     }
 
     /// From `tokenizer_config.json` and `special_tokens_map.json`, which name the tokens; else by the names that the

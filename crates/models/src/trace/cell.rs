@@ -1,7 +1,7 @@
 //! The arithmetic of one weight, from q·k to its share of the output.
 
 use foveal::reference::{self, Row, row};
-use ndarray::{Array1, s};
+use ndarray::{Array1, Axis, s};
 
 use super::LayerTrace;
 use crate::layer::BoundAttention;
@@ -31,6 +31,8 @@ pub struct Cell {
     pub sum: f64,
     /// w. 0 in a row that sees nothing.
     pub weight: f64,
+    /// ‖v·W_o‖: how much there is to be seen at this key; none in a trace without values or W_o.
+    pub norm: Option<f32>,
     /// w·v·W_o: what this key adds to this query's output, \[D\]; none in a trace without values or W_o.
     pub share: Option<Array1<f32>>,
 }
@@ -50,9 +52,13 @@ impl LayerTrace {
         let limit = row.cells.len();
         let outside = foveal::Error::Range { what: "columns", start: j, end: j.saturating_add(1), limit };
         let cell = row.cells.get(j).ok_or(outside)?;
-        let share = match self.transformed_key(sequence, head, j) {
-            Err(Error::NotTraced { .. }) => None,
-            share => Some(share? * cell.weight as f32),
+        let (share, norm) = match self.transformed_keys(sequence, head, j..j + 1) {
+            Err(Error::NotTraced { .. }) => (None, None),
+            transformed => {
+                let f = transformed?.index_axis_move(Axis(0), 0);
+                let norm = f.dot(&f).sqrt();
+                (Some(f * cell.weight as f32), Some(norm))
+            }
         };
         Ok(Cell {
             product: cell.product,
@@ -64,6 +70,7 @@ impl LayerTrace {
             exp: cell.exp,
             sum: row.sum,
             weight: cell.weight,
+            norm,
             share,
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foveal::{Pool, Threads};
 use foveal_compute::matmul;
-use ndarray::{Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, CowArray, Ix2, concatenate, s};
+use ndarray::{Array2, Array3, ArrayView2, ArrayView3, Axis, CowArray, Ix2, concatenate, s};
 
 use super::{Kind, TraceArray};
 use crate::layer::{AttentionRecord, BoundAttention, Linear, Weight};
@@ -147,9 +147,21 @@ impl LayerTrace {
     /// # Errors
     /// If there is no such sequence or head, or the trace was made without values or W_o.
     pub fn transformed(&self, sequence: usize, head: usize) -> Result<Array2<f32>> {
+        self.transformed_keys(sequence, head, 0..self.keys())
+    }
+
+    /// The same of some keys: [keys, D].
+    ///
+    /// # Errors
+    /// As [`transformed`](Self::transformed); also if there are no such keys.
+    pub fn transformed_keys(&self, sequence: usize, head: usize, keys: Range<usize>) -> Result<Array2<f32>> {
         let (values, output) = (self.values(sequence, head)?, self.output_of(head)?);
-        let mut out = Array2::zeros((values.nrows(), output.nrows()));
-        matmul(1.0, &values, output.reversed_axes(), 0.0, &mut out, Threads::Rayon)?;
+        let limit = values.nrows();
+        if keys.start > keys.end || keys.end > limit {
+            return Err(foveal::Error::Range { what: "keys", start: keys.start, end: keys.end, limit }.into());
+        }
+        let mut out = Array2::zeros((keys.len(), output.nrows()));
+        matmul(1.0, values.slice(s![keys, ..]), output.reversed_axes(), 0.0, &mut out, Threads::Rayon)?;
         Ok(out)
     }
 
@@ -170,10 +182,5 @@ impl LayerTrace {
         let output = self.output.as_ref().ok_or(Error::NotTraced { part: "output" })?;
         let dim = self.v.as_ref().ok_or(Error::NotTraced { part: "values" })?.dim().3;
         Ok(output.weight.slice(s![.., head * dim..(head + 1) * dim]))
-    }
-
-    /// vⱼ·W_oʰ of one key: \[D\].
-    pub(super) fn transformed_key(&self, sequence: usize, head: usize, key: usize) -> Result<Array1<f32>> {
-        Ok(self.output_of(head)?.dot(&self.values(sequence, head)?.row(key)))
     }
 }

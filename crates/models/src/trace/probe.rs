@@ -1,13 +1,16 @@
 //! Watching a run, and meddling with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use foveal::{Attention, KvCache};
 use ndarray::{Array2, ArrayView2, s};
 
 use super::{Capture, Head, LayerTrace, Site, Trace};
-use crate::Result;
 use crate::layer::{MultiHeadAttention, Source};
+use crate::{Error, Result};
 
 /// What a run is watched with. Every attention of a model goes through it: what it is told to keep it keeps, and heads that
 /// are switched off say nothing: their output is 0 before W_o.
@@ -17,8 +20,19 @@ use crate::layer::{MultiHeadAttention, Source};
 pub struct Probe {
     capture: Capture,
     off: BTreeSet<Head>,
+    listener: Option<Listener>,
     /// What was kept, run by run.
     kept: BTreeMap<Site, Vec<LayerTrace>>,
+}
+
+/// Is told of every attention layer that has run.
+#[derive(Clone)]
+struct Listener(Arc<dyn Fn(Site) -> ControlFlow<()> + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 impl Probe {
@@ -32,6 +46,12 @@ impl Probe {
     pub fn without(mut self, heads: impl IntoIterator<Item = Head>) -> Self {
         self.off.extend(heads);
         self
+    }
+
+    /// Calls `listener` after every attention layer: to show how far a run is, or to end it with [`Error::Stopped`].
+    #[must_use]
+    pub fn on_layer(self, listener: impl Fn(Site) -> ControlFlow<()> + Send + Sync + 'static) -> Self {
+        Probe { listener: Some(Listener(Arc::new(listener))), ..self }
     }
 
     /// Whether it keeps anything.
@@ -49,7 +69,12 @@ impl Probe {
         self.clone().into_trace()
     }
 
-    /// The same, at the end.
+    /// What one layer attended to so far; none if it was not kept.
+    pub fn layer(&self, site: Site) -> Option<LayerTrace> {
+        self.kept.get(&site).map(|runs| LayerTrace::join(site.kind, runs.clone()))
+    }
+
+    /// The same as [`trace`](Self::trace), at the end.
     pub fn into_trace(self) -> Trace {
         let layers = self.kept.into_iter().map(|(site, runs)| (site, LayerTrace::join(site.kind, runs)));
         layers.collect()
@@ -74,7 +99,10 @@ impl Probe {
         if self.capture.wants(site.layer) {
             self.kept.entry(site).or_default().push(LayerTrace::new(record, layer.output.clone()));
         }
-        Ok(y)
+        match &self.listener {
+            Some(Listener(listener)) if listener(site).is_break() => Err(Error::Stopped),
+            _ => Ok(y),
+        }
     }
 
     /// The same for the last token of one sequence, [1, D], after all of them, x: [T, D]. Of the others only keys and values

@@ -73,7 +73,7 @@ impl<M: Parameters + Clone> AdamW<M> {
 
 fn decays<M: Parameters>(model: &M) -> Vec<bool> {
     let mut decays = Vec::new();
-    model.visit("", &mut |_, parameter| decays.push(parameter.ndim() >= 2));
+    model.params("", &mut |_, param| decays.push(param.shape().len() >= 2));
     decays
 }
 

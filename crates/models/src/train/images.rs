@@ -2,7 +2,7 @@
 
 use ndarray::{Array4, Axis};
 
-use super::{StepContext, Task};
+use super::{Fingerprint, StepContext, Task};
 use crate::layer::{CrossEntropy, Loss, Random, expect};
 use crate::model::Vit;
 use crate::trace::Probe;
@@ -93,5 +93,14 @@ impl Task for Images {
             Ok(())
         })?;
         Ok((sum / self.held_out as f64) as f32)
+    }
+
+    fn fingerprint(&self, model: &Vit) -> Fingerprint {
+        Fingerprint::default()
+            .data("images", self.images.iter().map(|x| x.to_bits()))
+            .data("classes", self.classes.iter().copied())
+            .fact("held-out images", self.held_out)
+            .fact("batch", self.batch)
+            .fact("model", format!("{:?}", model.config()))
     }
 }

@@ -22,21 +22,25 @@
 //! ```
 
 mod adamw;
+mod fingerprint;
 mod halves;
 mod idx;
 mod images;
 mod pairs;
 mod plan;
+mod repeats;
 mod snapshots;
 mod state;
 mod text;
 mod trainer;
 
 pub use self::adamw::AdamW;
+pub use self::fingerprint::Fingerprint;
 pub use self::idx::idx;
 pub use self::images::Images;
 pub use self::pairs::{Example, Pairs};
 pub use self::plan::{Plan, Schedule};
+pub use self::repeats::Repeats;
 pub use self::snapshots::Snapshots;
 pub use self::state::csv;
 pub use self::text::Text;
@@ -74,6 +78,10 @@ pub trait Task: Sync {
     /// # Errors
     /// As [`learn`](Task::learn).
     fn evaluate(&self, model: &Self::Model) -> Result<f32>;
+
+    /// What tells this task from others of its kind: data, batch, vocabulary, and sizes of the model that its parameters'
+    /// shapes do not tell. A run goes on only with the task that it began with.
+    fn fingerprint(&self, model: &Self::Model) -> Fingerprint;
 }
 
 /// What half a batch is learned with.

@@ -1,9 +1,10 @@
 //! Learning to translate: pairs of sequences.
 
-use super::{StepContext, Task};
+use super::{Fingerprint, StepContext, Task};
 use crate::layer::{CrossEntropy, Loss, Random};
-use crate::model::Transformer;
 use crate::model::transformer::Batch;
+use crate::model::{Transformer, TransformerConfig};
+use crate::translation::Languages;
 use crate::{Error, Result};
 
 /// A sequence to read and the one to write, in tokens, without those that begin and end them.
@@ -23,6 +24,7 @@ pub struct Pairs {
     batch: usize,
     begin: u32,
     end: u32,
+    vocabularies: Option<Fingerprint>,
 }
 
 /// A target that does not count: no vocabulary is that large.
@@ -46,7 +48,14 @@ impl Pairs {
         if batch == 0 || learned.is_empty() || held_out.is_empty() || learned.iter().chain(&held_out).any(empty) {
             return Err(Error::TooShort { tokens: 0, least: 1 });
         }
-        Ok(Pairs { learned, held_out, batch, begin, end })
+        Ok(Pairs { learned, held_out, batch, begin, end, vocabularies: None })
+    }
+
+    /// Says which vocabularies the tokens are of: the same numbers may be other sentences.
+    #[must_use]
+    pub fn with_vocabularies(self, languages: &Languages) -> Self {
+        let source = languages.source.fingerprint("vocabulary of the source");
+        Pairs { vocabularies: Some(source.and(languages.target.fingerprint("vocabulary of the target"))), ..self }
     }
 
     fn pad(&self, examples: &[&Example]) -> Padded {
@@ -109,5 +118,20 @@ impl Task for Pairs {
             tokens += loss.counted;
         }
         Ok((sum / tokens.max(1) as f64) as f32)
+    }
+
+    fn fingerprint(&self, model: &Transformer) -> Fingerprint {
+        let values = |examples: &[Example]| -> Vec<u32> {
+            // Lengths too, or tokens could move from one sentence to the next.
+            let of = |tokens: &Vec<u32>| std::iter::once(tokens.len() as u32).chain(tokens.clone()).collect::<Vec<_>>();
+            examples.iter().flat_map(|example| [of(&example.source), of(&example.target)].concat()).collect()
+        };
+        let sizes = TransformerConfig { alignment: None, ..*model.config() };
+        (self.vocabularies.clone().unwrap_or_default())
+            .data("learned pairs", values(&self.learned).into_iter())
+            .data("held-out pairs", values(&self.held_out).into_iter())
+            .fact("batch", self.batch)
+            .fact("tokens that begin and end", format!("{} and {}", self.begin, self.end))
+            .fact("model", format!("{sizes:?}"))
     }
 }

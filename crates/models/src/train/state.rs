@@ -7,7 +7,7 @@ use std::path::Path;
 use ndarray::ArrayViewD;
 
 use super::trainer::{Record, Trainer};
-use super::{Plan, Task};
+use super::{Fingerprint, Plan, Task};
 use crate::checkpoint::{Checkpoint, save_tensors};
 use crate::layer::{Parameters, join};
 use crate::{Error, Result};
@@ -23,6 +23,7 @@ pub(super) fn save<T: Task>(trainer: &Trainer<T>, path: &Path) -> Result<()> {
         part.visit(prefix, &mut |name, parameter| tensors.push((name.to_owned(), parameter)));
     }
     let mut metadata = vec![
+        ("task".into(), serde_json::to_string(&trainer.task.fingerprint(&trainer.model)).expect("names and texts")),
         ("plan".into(), serde_json::to_string(trainer.plan()).expect("a plan is plain numbers")),
         ("records".into(), csv(trainer.records())),
         ("worse".into(), trainer.worse.to_string()),
@@ -38,6 +39,11 @@ pub(super) fn load<T: Task>(trainer: &mut Trainer<T>, path: &Path) -> Result<()>
     let stated =
         |key: &str| file.metadata(key).ok_or_else(|| wrong(key, "absent; this is not the state of a run".into()));
     let plan: Plan = serde_json::from_str(stated("plan")?).map_err(|error| wrong("plan", error.to_string()))?;
+    let task: Fingerprint = serde_json::from_str(stated("task")?).map_err(|error| wrong("task", error.to_string()))?;
+    let others = task.differences(&trainer.task.fingerprint(&trainer.model));
+    if !others.is_empty() {
+        return Err(Error::OtherTask { path: path.to_path_buf(), differences: others });
+    }
     let differences = differences(&plan, trainer.plan());
     if !differences.is_empty() {
         return Err(Error::OtherPlan { path: path.to_path_buf(), differences });

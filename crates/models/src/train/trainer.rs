@@ -39,7 +39,7 @@ pub enum Ended {
 
 /// A model in training.
 pub struct Trainer<'t, T: Task> {
-    task: &'t T,
+    pub(super) task: &'t T,
     plan: Plan,
     pub(super) model: T::Model,
     grads: BatchHalves<T::Model>,
@@ -65,7 +65,8 @@ impl<'t, T: Task> Trainer<'t, T> {
     /// A run from where [`save`](Trainer::save) left it. `model` gives the shapes; its numbers are replaced.
     ///
     /// # Errors
-    /// If the file is not the state of a run of this model and plan.
+    /// If the file is not the state of a run of this task, model and plan: [`Error::OtherTask`] and [`Error::OtherPlan`] say
+    /// what differs.
     pub fn resume(task: &'t T, model: T::Model, plan: Plan, path: &Path) -> Result<Self> {
         let mut trainer = Trainer::new(task, model, plan)?;
         state::load(&mut trainer, path)?;

@@ -2,6 +2,7 @@
 
 mod drops;
 mod pytorch;
+mod resuming;
 mod runs;
 mod snapshots;
 #[path = "../support/mod.rs"]

@@ -7,7 +7,7 @@ use foveal_models::Checkpoint;
 use foveal_models::layer::{Loss, Random};
 use foveal_models::model::transformer::Batch;
 use foveal_models::model::{Bert, Gpt2, Masked, Sentences, Trained, Transformer};
-use foveal_models::train::{Plan, StepContext, Task, Trainer};
+use foveal_models::train::{Fingerprint, Plan, StepContext, Task, Trainer};
 use ndarray::{ArrayD, Axis};
 
 use crate::support;
@@ -100,6 +100,10 @@ impl Task for Texts {
     fn evaluate(&self, _: &Gpt2) -> foveal_models::Result<f32> {
         Ok(0.0)
     }
+
+    fn fingerprint(&self, _: &Gpt2) -> Fingerprint {
+        Fingerprint::default()
+    }
 }
 
 #[test]
@@ -137,6 +141,10 @@ impl Task for Gaps {
 
     fn evaluate(&self, _: &Bert) -> foveal_models::Result<f32> {
         Ok(0.0)
+    }
+
+    fn fingerprint(&self, _: &Bert) -> Fingerprint {
+        Fingerprint::default()
     }
 }
 
@@ -186,6 +194,10 @@ impl Task for Translations {
 
     fn evaluate(&self, _: &Transformer) -> foveal_models::Result<f32> {
         Ok(0.0)
+    }
+
+    fn fingerprint(&self, _: &Transformer) -> Fingerprint {
+        Fingerprint::default()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Draws every scene on every surface into a folder:
 //! `cargo run -p foveal-view --example gallery -- out/gallery`, or, with `pages` after it, only the pages to explore.
 
+mod exact;
 mod pages;
 mod sample;
 mod scenes;
 
 use std::path::Path;
 
-use foveal_view::{Depth, Format, Language, Look, Scene, Terminal, Theme};
+use foveal_view::{Depth, Format, Language, Look, Page, Scene, Terminal, Theme};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -18,6 +19,12 @@ fn main() -> Result {
     for (name, page) in pages::pages()? {
         page.save(folder.join(name).with_extension("html"))?;
     }
+    for (name, page, cells) in exact::pages()? {
+        page.save(folder.join(name).with_extension("html"))?;
+        foveal_view::write(folder.join(name).with_extension("json"), cells.to_string().as_bytes())?;
+    }
+    foveal_view::write(folder.join("page-served.html"), Page::served(Language::English)?.as_bytes())?;
+    foveal_view::write(folder.join("page-framed.html"), Page::framed(Language::English)?.as_bytes())?;
     if std::env::args().nth(2).as_deref() == Some("pages") {
         return Ok(());
     }

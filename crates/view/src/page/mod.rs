@@ -2,14 +2,18 @@
 
 mod encode;
 mod html;
+mod join;
+mod layer;
+mod meta;
+mod pictures;
+mod program;
 mod still;
 
+pub use layer::Layer;
 pub(crate) use still::still;
 
-use ndarray::Array2;
-
-use crate::scene::{Caption, Scene, caption_setters, check_count, check_not_empty, check_shape, strings};
-use crate::{Error, Look};
+use crate::scene::{Caption, Scene, caption_setters, check_count, check_shape, strings};
+use crate::{Error, Language, Look};
 
 /// The tokens along one side of a matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,9 +87,9 @@ pub struct Group {
     pub(crate) kind: Kind,
     pub(crate) queries: Tokens,
     pub(crate) keys: Tokens,
-    pub(crate) weights: Vec<Vec<Array2<f32>>>,
-    pub(crate) norms: Vec<Vec<Array2<f32>>>,
-    pub(crate) rollout: Vec<Array2<f32>>,
+    /// With their numbers, which may have gaps.
+    pub(crate) layers: Vec<(usize, Layer)>,
+    pub(crate) salient: Option<(usize, usize)>,
 }
 
 impl Group {
@@ -96,78 +100,68 @@ impl Group {
     pub fn new(kind: Kind, queries: Tokens, keys: Tokens) -> Result<Self, Error> {
         queries.check()?;
         keys.check()?;
-        Ok(Group { kind, queries, keys, weights: Vec::new(), norms: Vec::new(), rollout: Vec::new() })
+        Ok(Group { kind, queries, keys, layers: Vec::new(), salient: None })
     }
 
-    /// The next layer: the weights [T, S] of its heads.
+    /// The next layer: its number is one more than the last one's.
     ///
     /// # Errors
-    /// If there is no head, or one has another shape.
-    pub fn layer(mut self, heads: Vec<Array2<f32>>) -> Result<Self, Error> {
-        self.check(&heads)?;
-        self.weights.push(heads);
+    /// If it has other tokens than these, or another number of heads than the layers before.
+    pub fn layer(self, layer: Layer) -> Result<Self, Error> {
+        let number = self.layers.last().map_or(0, |(number, _)| number + 1);
+        self.layer_at(number, layer)
+    }
+
+    /// A layer with its number in the model, where not all layers are shown.
+    ///
+    /// # Errors
+    /// As [`layer`](Self::layer).
+    pub fn layer_at(mut self, number: usize, layer: Layer) -> Result<Self, Error> {
+        check_shape("a matrix of the page", (self.queries.labels.len(), self.keys.labels.len()), layer.size())?;
+        if let Some((_, first)) = self.layers.first() {
+            check_count("heads in a layer", first.heads(), layer.heads())?;
+        }
+        self.layers.push((number, layer));
         Ok(self)
     }
 
-    /// The norms ‖w · f(x)‖ [T, S] of the next layer's heads that has none; in the end, all layers have them or none.
-    /// Merging words adds and averages norms as it does weights, which for norms is an upper bound.
-    ///
-    /// # Errors
-    /// If there is no head, or one has another shape.
-    pub fn norms(mut self, heads: Vec<Array2<f32>>) -> Result<Self, Error> {
-        self.check(&heads)?;
-        self.norms.push(heads);
-        Ok(self)
+    /// The layer and head that the page opens with. Without: the first.
+    #[must_use]
+    pub fn salient(mut self, layer: usize, head: usize) -> Self {
+        self.salient = Some((layer, head));
+        self
     }
 
-    /// The rollout [T, S] up to each layer.
-    ///
-    /// # Errors
-    /// If one has another shape.
-    pub fn rollout(mut self, layers: Vec<Array2<f32>>) -> Result<Self, Error> {
-        layers.iter().try_for_each(|layer| self.check_one(layer))?;
-        self.rollout = layers;
-        Ok(self)
-    }
-
-    fn check(&self, heads: &[Array2<f32>]) -> Result<(), Error> {
-        if heads.is_empty() {
-            return Err(Error::Empty { what: "heads" });
-        }
-        heads.iter().try_for_each(|head| self.check_one(head))
-    }
-
-    fn check_one(&self, matrix: &Array2<f32>) -> Result<(), Error> {
-        check_not_empty(matrix)?;
-        check_shape("a matrix of the page", (self.queries.labels.len(), self.keys.labels.len()), matrix.dim())
-    }
-
-    /// All layers are there, with equally many heads and everything for each.
-    fn complete(&self) -> Result<(), Error> {
-        let heads = self.weights.first().ok_or(Error::Empty { what: "layers" })?.len();
-        self.weights.iter().try_for_each(|layer| check_count("heads in a layer", heads, layer.len()))?;
-        if !self.norms.is_empty() {
-            check_count("layers with norms", self.weights.len(), self.norms.len())?;
-            self.norms.iter().try_for_each(|layer| check_count("norms of a layer", heads, layer.len()))?;
-        }
-        if !self.rollout.is_empty() {
-            check_count("layers with a rollout", self.weights.len(), self.rollout.len())?;
-        }
-        Ok(())
+    /// Whether rows and columns are the same tokens.
+    fn is_square(&self) -> bool {
+        self.kind != Kind::Cross && self.queries.labels.len() == self.keys.labels.len()
     }
 }
 
-/// A page to explore attention in: a map that zooms, lines, and the text itself; switches for layer, head, weights, norm
-/// and rollout; words merged, special tokens hidden, a token pinned; saved as SVG or PNG. One file, offline, in English
-/// and Korean, light and dark.
+/// How queries and keys are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// In 32 bits while that stays below some 8 MB, else in 16.
+    #[default]
+    Fitting,
+    /// In 32 bits: every number is exact to the four digits that the page prints.
+    Exact,
+    /// In 16 bits: the page prints two digits, and says so.
+    Half,
+}
+
+/// A page to explore attention in: a map that zooms from the whole matrix to single numbers, lines, heads overlaid, the
+/// arithmetic of a cell, and the text itself; switches for layer, head, weights, norm and rollout. One file, offline, in
+/// English and Korean, light and dark. It computes what it shows from queries and keys, so its size grows with the tokens,
+/// not with their square.
 ///
 /// ```
-/// use foveal_view::{Group, Kind, Page, Tokens};
+/// use foveal_view::{Group, Kind, Layer, Page, Tokens};
 /// use ndarray::array;
 ///
 /// let tokens = Tokens::new(["un", "believ", "able", " news"]).words([0, 0, 0, 1]);
 /// let weights = array![[1., 0., 0., 0.], [0.5, 0.5, 0., 0.], [0.2, 0.3, 0.5, 0.], [0.1, 0.1, 0.1, 0.7]];
-/// let group = Group::new(Kind::Attention, tokens.clone(), tokens)?.layer(vec![weights])?;
+/// let group = Group::new(Kind::Attention, tokens.clone(), tokens)?.layer(Layer::weights(vec![weights])?)?;
 /// let html = Page::new(vec![group]).title("A word in three tokens").html()?;
 /// assert!(html.starts_with("<!doctype html>"));
 /// # Ok::<(), foveal_view::Error>(())
@@ -175,36 +169,93 @@ impl Group {
 #[derive(Clone, Debug)]
 pub struct Page {
     pub(crate) groups: Vec<Group>,
-    pub(crate) budget: usize,
+    pub(crate) storage: Storage,
+    pub(crate) model: String,
+    pub(crate) written: Option<String>,
+    pub(crate) next: Vec<(String, f32)>,
+    pub(crate) view: Vec<(String, String)>,
     pub(crate) caption: Caption,
 }
 
 impl Page {
     /// One group, or one for each kind of attention.
     pub fn new(groups: Vec<Group>) -> Self {
-        Page { groups, budget: 11_500_000, caption: Caption::default() }
+        Page {
+            groups,
+            storage: Storage::default(),
+            model: String::new(),
+            written: None,
+            next: Vec::new(),
+            view: Vec::new(),
+            caption: Caption::default(),
+        }
     }
 
     caption_setters!();
 
-    /// The size in bytes that the file should stay below; 11.5 million by default. Values are stored in steps of 1/254 of
-    /// the largest of their row, and where that would be too much, of up to 1/128, so that a large run still fits.
+    /// How queries and keys are stored.
     #[must_use]
-    pub fn budget(mut self, bytes: usize) -> Self {
-        self.budget = bytes;
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// The name of the model.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = name.into();
+        self
+    }
+
+    /// What the model wrote: a translation, an answer.
+    #[must_use]
+    pub fn written(mut self, text: impl Into<String>) -> Self {
+        self.written = Some(text.into());
+        self
+    }
+
+    /// What may come next, most probable first.
+    #[must_use]
+    pub fn next(mut self, predictions: impl IntoIterator<Item = (String, f32)>) -> Self {
+        self.next = predictions.into_iter().collect();
+        self
+    }
+
+    /// Opens the page with this setting: a key and value of its links, such as `view` and `lines`; docs/page.md lists them.
+    #[must_use]
+    pub fn view(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.view.push((key.into(), value.into()));
         self
     }
 
     /// The page as one file.
     ///
     /// # Errors
-    /// If there is no group or no layer, or layers differ in their heads.
+    /// If there is no group, or one has no layer.
     pub fn html(&self) -> Result<String, Error> {
         if self.groups.is_empty() {
             return Err(Error::Empty { what: "groups" });
         }
-        self.groups.iter().try_for_each(Group::complete)?;
-        html::page(self)
+        if self.groups.iter().any(|group| group.layers.is_empty()) {
+            return Err(Error::Empty { what: "layers" });
+        }
+        html::file(self)
+    }
+
+    /// The page without data, as a server gives it out: it asks `POST ask` beside itself.
+    ///
+    /// # Errors
+    /// If the program cannot be joined, which is a fault of this crate.
+    pub fn served(language: Language) -> Result<String, Error> {
+        html::shell("server", language)
+    }
+
+    /// The page without data for a frame inside a notebook: it asks the window around it, by messages.
+    ///
+    /// # Errors
+    /// As [`served`](Self::served).
+    pub fn framed(language: Language) -> Result<String, Error> {
+        html::shell("notebook", language)
     }
 }
 
@@ -214,13 +265,14 @@ pub(crate) fn of_scene(scene: &Scene, look: &Look) -> Result<String, Error> {
         Scene::Heatmap(scene) => {
             let kind = if scene.alignment { Kind::Cross } else { Kind::Attention };
             Group::new(kind, Tokens::new(scene.rows.clone()), Tokens::new(scene.cols.clone()))?
-                .layer(vec![scene.values.clone()])?
+                .layer(Layer::weights(vec![scene.values.clone()])?)?
         }
         Scene::Lines(scene) => {
             Group::new(Kind::Attention, Tokens::new(scene.queries.clone()), Tokens::new(scene.keys.clone()))?
-                .layer(scene.heads.iter().map(|(_, weights)| weights.clone()).collect())?
+                .layer(Layer::weights(scene.heads.iter().map(|(_, weights)| weights.clone()).collect())?)?
         }
         _ => return still(scene, look),
     };
-    Page { caption: scene.caption().clone(), ..Page::new(vec![group]) }.html()
+    let theme = if look.theme == crate::Theme::Dark { "dark" } else { "auto" };
+    Page { caption: scene.caption().clone(), ..Page::new(vec![group]).view("theme", theme) }.html()
 }

@@ -5,6 +5,9 @@ use super::{Caption, caption_setters, check_count, check_not_empty, strings};
 use crate::scale::{Scale, default_steps};
 use crate::{Error, Language, Look, Steps};
 
+/// Width that all panels should take together.
+const ROOM: f64 = 960.0;
+
 /// What the colours of many panels are measured against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Range {
@@ -20,6 +23,8 @@ pub enum Range {
 pub struct Grid {
     /// Row by row; the last row may be short.
     pub(crate) panels: Vec<Array2<f32>>,
+    /// The size of the matrices where panels are pictures of them.
+    matrix: Option<(usize, usize)>,
     pub(crate) columns: usize,
     pub(crate) kind: GridKind,
     pub(crate) row_names: Option<Vec<String>>,
@@ -42,12 +47,38 @@ impl Grid {
     /// # Errors
     /// If there is no head, or a head has no row or no column.
     pub fn heads(heads: Vec<Array2<f32>>) -> Result<Self, Error> {
-        let columns = match heads.len() {
-            0..=4 => heads.len(),
-            5..=8 => heads.len().div_ceil(2),
-            n => (1..=n).find(|c| c * c * 3 >= n * 4).unwrap_or(n),
-        };
+        let columns = Grid::columns(heads.len());
         Grid::new(heads, columns, GridKind::Heads)
+    }
+
+    /// How many panels of [`heads`](Self::heads) stand beside each other.
+    pub fn columns(heads: usize) -> usize {
+        match heads {
+            0..=4 => heads,
+            5..=8 => heads.div_ceil(2),
+            n => (1..=n).find(|c| c * c * 3 >= n * 4).unwrap_or(n),
+        }
+    }
+
+    /// The pixels, height and width, that a matrix of so many rows and columns takes in a file where `columns` panels stand
+    /// beside each other. Panels of this size, each pixel the largest weight of its block, give the same picture as the matrices
+    /// themselves; see [`pooled_from`](Self::pooled_from).
+    pub fn pixels(columns: usize, (rows, cols): (usize, usize)) -> (usize, usize) {
+        let (height, width) = Grid::extent(Grid::side(columns).0, (rows, cols), rows.max(cols));
+        ((height as usize).clamp(1, rows.max(1)), (width as usize).clamp(1, cols.max(1)))
+    }
+
+    /// The side of a panel's square and the gap to the next.
+    pub(crate) fn side(columns: usize) -> (f64, f64) {
+        let size = (ROOM / columns.max(1) as f64).clamp(40.0, 216.0);
+        let gap = (size * 0.1).clamp(6.0, 18.0);
+        ((size - gap).floor(), gap)
+    }
+
+    /// Height and width of a matrix in a square that `longest` rows or columns fill.
+    pub(crate) fn extent(side: f64, (rows, cols): (usize, usize), longest: usize) -> (f64, f64) {
+        let of = |count: usize| (side * count as f64 / longest.max(1) as f64).max(3.0);
+        (of(rows), of(cols))
     }
 
     /// One row for each layer, one column for each head.
@@ -68,7 +99,16 @@ impl Grid {
         }
         panels.iter().try_for_each(check_not_empty)?;
         let range = Range::Shared;
-        Ok(Grid { panels, columns, kind, row_names: None, names: None, range, caption: Caption::default() })
+        Ok(Grid {
+            panels,
+            matrix: None,
+            columns,
+            kind,
+            row_names: None,
+            names: None,
+            range,
+            caption: Caption::default(),
+        })
     }
 
     caption_setters!();
@@ -94,9 +134,21 @@ impl Grid {
         self
     }
 
+    /// Says that the panels are pictures of matrices with so many rows and columns; see [`pixels`](Self::pixels).
+    #[must_use]
+    pub fn pooled_from(mut self, matrix: (usize, usize)) -> Self {
+        self.matrix = Some(matrix);
+        self
+    }
+
+    /// The size of a panel's matrix.
+    pub(crate) fn matrix(&self, panel: &Array2<f32>) -> (usize, usize) {
+        self.matrix.unwrap_or(panel.dim())
+    }
+
     /// The colours of a panel, or of all.
     pub(crate) fn scale(&self, max: f64, look: &Look) -> Scale {
-        let steps = self.panels.iter().map(|p| default_steps(p.dim())).find(|s| *s != Steps::Linear);
+        let steps = self.panels.iter().map(|p| default_steps(self.matrix(p))).find(|s| *s != Steps::Linear);
         Scale::from_zero(max, look).steps(steps.unwrap_or_default())
     }
 

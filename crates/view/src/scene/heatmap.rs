@@ -134,7 +134,10 @@ impl Heatmap {
     }
 
     pub(crate) fn scale(&self, look: &Look) -> Scale {
-        let max = self.max.map_or_else(|| maximum(&self.values), f64::from);
-        Scale::from_zero(max, look).steps(self.steps.unwrap_or(default_steps(self.values.dim())))
+        // Values on both sides of 0 get colours on both sides of white.
+        let below = self.values.iter().filter(|v| v.is_finite()).fold(0f64, |min, &v| min.min(f64::from(v)));
+        let max = self.max.map_or_else(|| maximum(&self.values).max(-below), f64::from);
+        let scale = if below < 0.0 { Scale::symmetric(max, look) } else { Scale::from_zero(max, look) };
+        scale.steps(self.steps.unwrap_or(default_steps(self.values.dim())))
     }
 }

@@ -3,6 +3,7 @@ use serde::Serialize;
 
 use super::{Caption, caption_setters, check_not_empty, check_shape};
 use crate::Error;
+use crate::scale::number;
 use crate::scene::Range;
 
 /// Weights over the patches of an image: the image, and beside it one copy for each map, lit where it is attended to.
@@ -74,6 +75,26 @@ impl Patches {
     pub fn range(mut self, range: Range) -> Self {
         self.range = range;
         self
+    }
+
+    /// Whether each map has colours of its own.
+    fn each_its_own(&self) -> bool {
+        self.range != Range::Shared && self.maps.len() > 1
+    }
+
+    /// What stands over a map: also its largest value, where the colours are measured against that.
+    pub(crate) fn heading(&self, name: &str, max: f64) -> String {
+        if self.each_its_own() {
+            format!("{name} · ≤ {}", number((max * 1e3).round() / 1e3))
+        } else {
+            name.to_owned()
+        }
+    }
+
+    /// The end of the colour bar and what it measures: of maps with colours of their own, shares of their largest values.
+    pub(crate) fn bar(&self, overall: f64) -> (f64, &'static str) {
+        let language = self.caption.language;
+        if self.each_its_own() { (1.0, language.of_largest()) } else { (overall, language.weight()) }
     }
 
     /// Rows and columns of patches.

@@ -5,16 +5,11 @@ use crate::scale::maximum;
 use crate::scene::{Grid, GridKind, Range};
 use crate::{Error, Look, font};
 
-/// Width that all panels should take together.
-const ROOM: f64 = 960.0;
-
 pub(super) fn draw(scene: &Grid, look: &Look) -> Result<String, Error> {
     let mut canvas = Canvas::new(look);
     let theme = look.theme;
     let table = scene.kind == GridKind::LayersHeads;
-    let size = (ROOM / scene.columns as f64).clamp(40.0, 216.0);
-    let gap = (size * 0.1).clamp(6.0, 18.0);
-    let side = (size - gap).floor();
+    let (side, gap) = Grid::side(scene.columns);
     let text = if table { 12.5 } else { 13.0 };
     let heading = text + 8.0;
 
@@ -27,13 +22,12 @@ pub(super) fn draw(scene: &Grid, look: &Look) -> Result<String, Error> {
     let first = y + heading;
 
     // The longest side of the largest panel fills the square.
-    let largest = scene.panels.iter().map(|p| p.nrows().max(p.ncols())).max().unwrap_or(1) as f64;
+    let longest = scene.panels.iter().map(|p| scene.matrix(p)).map(|(rows, cols)| rows.max(cols)).max().unwrap_or(1);
     let overall = maximum(scene.panels.iter().flatten());
     for (k, values) in scene.panels.iter().enumerate() {
         let (row, column) = (k / scene.columns, k % scene.columns);
         let (x, y) = (left + column as f64 * (side + gap), first + row as f64 * step_y);
-        let (width, height) = (side * values.ncols() as f64 / largest, side * values.nrows() as f64 / largest);
-        let (width, height) = (width.max(3.0), height.max(3.0));
+        let (height, width) = Grid::extent(side, scene.matrix(values), longest);
         let max = if scene.range == Range::Shared { overall } else { maximum(values) };
         let scale = scene.scale(max, look);
         let pixels = pool(values.view(), height as usize, width as usize);

@@ -26,14 +26,14 @@ pub(super) fn draw(scene: &Patches, look: &Look) -> Result<String, Error> {
         let (x, y) = (MARGIN + column as f64 * (w + 20.0), y + row as f64 * (h + NAME + 28.0));
         let top = y + NAME + 8.0;
         let (name, picture) = match k.checked_sub(1).map(|m| &scene.maps[m]) {
-            None => (language.image(), png(width, height, |i, j| base(scene, i, j))?),
+            None => (language.image().to_owned(), png(width, height, |i, j| base(scene, i, j))?),
             Some((name, map)) => {
                 let max = if scene.range == Range::Shared { overall } else { maximum(map) };
                 let name = if name.is_empty() { language.attention() } else { name.as_str() };
-                (name, overlay(scene, map, &Scale::from_zero(max, look))?)
+                (scene.heading(name, max), overlay(scene, map, &Scale::from_zero(max, look))?)
             }
         };
-        canvas.text(x, y + NAME * 0.8, &font::shorten(name, NAME, w), Type::new(NAME, theme.ink()));
+        canvas.text(x, y + NAME * 0.8, &font::shorten(&name, NAME, w), Type::new(NAME, theme.ink()));
         canvas.image(x, top, w, h, &picture);
         canvas.frame(x - 0.5, top - 0.5, w + 1.0, h + 1.0, theme.rule(), 1.0);
         let (rows, cols) = scene.grid();
@@ -45,11 +45,10 @@ pub(super) fn draw(scene: &Patches, look: &Look) -> Result<String, Error> {
     let across = (scene.maps.len() + 1).min(ACROSS) as f64;
     let down = (scene.maps.len() + 1).div_ceil(ACROSS) as f64;
     let mut right = MARGIN + across * (w + 20.0) - 20.0;
-    if scene.range == Range::Shared || scene.maps.len() == 1 {
-        let scale = Scale::from_zero(overall, look);
-        colour_bar(&mut canvas, (right + 20.0, y + NAME + 8.0), h, &scale, language.weight())?;
-        right += 20.0 + bar_width(&scale, h);
-    }
+    let (most, measure) = scene.bar(overall);
+    let scale = Scale::from_zero(most, look);
+    colour_bar(&mut canvas, (right + 20.0, y + NAME + 8.0), h, &scale, measure)?;
+    right += 20.0 + bar_width(&scale, h);
     let bottom = y + down * (h + NAME + 28.0) - 20.0;
     Ok(canvas.finish((right + MARGIN).max(header_width(&scene.caption)), bottom + MARGIN, &scene.caption.title))
 }

@@ -24,8 +24,8 @@ pub(super) fn draw(scene: &Chart, page: &mut Page) -> Result<(), Error> {
         let at = |t: f64, count: usize| (t.clamp(0.0, 1.0) * (count - 1) as f64).round() as i64;
         (at(fraction(x, xs, scene.x_steps), cols), rows as i64 - 1 - at(fraction(y, ys, scene.y_steps), rows))
     };
-    // Which dots of each character are set, and by which curve last.
-    let mut dots = vec![(0u8, 0usize); wide * HEIGHT];
+    // Which dots of each character are set, and by which curves.
+    let mut dots = vec![(0u8, 0u64); wide * HEIGHT];
     for (s, series) in scene.series.iter().enumerate() {
         let mut last: Option<(i64, i64)> = None;
         for &point in &series.points {
@@ -40,7 +40,7 @@ pub(super) fn draw(scene: &Chart, page: &mut Page) -> Result<(), Error> {
                 let between = |a: i64, b: i64| (a as f64 + (b - a) as f64 * k as f64 / steps as f64).round() as usize;
                 let (x, y) = (between(from.0, here.0), between(from.1, here.1));
                 let cell = &mut dots[y / dy * wide + x / dx];
-                *cell = (cell.0 | braille(x % dx, y % dy), s);
+                *cell = (cell.0 | braille(x % dx, y % dy), cell.1 | 1 << (s % 64));
             }
             last = Some(here);
         }
@@ -51,7 +51,8 @@ pub(super) fn draw(scene: &Chart, page: &mut Page) -> Result<(), Error> {
         let mark = y_ticks.iter().find(|t| here(t.0)).map_or("", |t| t.1.as_str());
         let mut line = Line::default();
         line.push(&format!("{} {} ", fit(mark, gutter, true), if mark.is_empty() { "│" } else { "┤" }), page.muted());
-        for &(set, s) in &dots[row * wide..(row + 1) * wide] {
+        for (column, &(set, curves)) in dots[row * wide..(row + 1) * wide].iter().enumerate() {
+            let s = in_turn(curves, column);
             match (set, page.is_plain()) {
                 (0, _) => line.plain(" "),
                 (_, true) => line.plain(&(MARKS[s % MARKS.len()] as char).to_string()),
@@ -86,6 +87,12 @@ pub(super) fn draw(scene: &Chart, page: &mut Page) -> Result<(), Error> {
         page.line(line);
     }
     Ok(())
+}
+
+/// Of the curves that lie on one another, each takes its turn from column to column, so that none is hidden.
+fn in_turn(curves: u64, column: usize) -> usize {
+    let count = curves.count_ones().max(1) as usize;
+    (0..64).filter(|s| curves >> s & 1 == 1).nth(column % count).unwrap_or(0)
 }
 
 /// The bit of a dot in its character, by column and row.

@@ -21,9 +21,9 @@ pub(super) fn draw(scene: &Patches, page: &mut Page) {
         let scale = Scale::from_zero(max, &look);
         let pixel = |i: usize, j: usize| base(scene, i * height / tall, j * width / wide);
         let name = match map {
-            None => language.image(),
-            Some((name, _)) if name.is_empty() => language.attention(),
-            Some((name, _)) => name.as_str(),
+            None => language.image().to_owned(),
+            Some((name, _)) if name.is_empty() => scene.heading(language.attention(), max),
+            Some((name, _)) => scene.heading(name, max),
         };
         let lines = match (map, page.is_plain()) {
             (None, false) => pixels::rows(page, tall, wide, pixel),
@@ -45,7 +45,7 @@ pub(super) fn draw(scene: &Patches, page: &mut Page) {
                 pixels::matrix(page, &fine, &scale)
             }
         };
-        panels.push((name.to_string(), lines));
+        panels.push((name, lines));
     }
     for row in panels.chunks(across) {
         let mut names = Line::default();
@@ -63,7 +63,6 @@ pub(super) fn draw(scene: &Patches, page: &mut Page) {
         }
         page.blank();
     }
-    if scene.range == Range::Shared || scene.maps.len() == 1 {
-        page.colour_bar(&Scale::from_zero(overall, &look), language.weight());
-    }
+    let (most, measure) = scene.bar(overall);
+    page.colour_bar(&Scale::from_zero(most, &look), measure);
 }

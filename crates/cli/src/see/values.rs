@@ -1,0 +1,150 @@
+//! The numbers that are shown: between tokens or words, whole or at the size in which they are drawn.
+
+use anyhow::{Result, bail};
+use foveal::Pool;
+use foveal_models::analysis::{norms, rollout, rollouts, words};
+use foveal_models::{Observation, OpenModel, Prediction, TokenAxis};
+use foveal_view::{Format, Grid, pool};
+use ndarray::Array2;
+use serde_json::{Value, json};
+
+use super::selection::Selection;
+use crate::arguments::{See, Show, Unit};
+use crate::output::Output;
+
+pub struct Values<'a> {
+    pub see: &'a See,
+    pub seen: &'a Observation,
+    /// What rows and columns stand for.
+    pub unit: Unit,
+}
+
+impl Values<'_> {
+    /// Queries and keys.
+    pub fn axes(&self) -> (TokenAxis, TokenAxis) {
+        (self.unit.of(&self.seen.queries), self.unit.of(&self.seen.keys))
+    }
+
+    /// The query that is asked for.
+    pub fn token(&self) -> Result<Option<usize>> {
+        let count = self.axes().0.len();
+        match self.see.token {
+            Some(token) if token >= count => bail!("there is no token {token}; there are {count}, counted from 0"),
+            token => Ok(token),
+        }
+    }
+
+    /// What is shown of one head, whole.
+    pub fn matrix(&self, layer: usize, head: usize) -> Result<Array2<f32>> {
+        let trace = self.seen.layer(layer)?;
+        self.in_units(match self.see.show {
+            Show::Weights => trace.weights(0, head)?,
+            Show::Norm => norms::of_head(trace, 0, head)?,
+            Show::Rollout => rollout(&self.seen.trace, self.seen.kind, 0, layer)?,
+        })
+    }
+
+    /// Values between tokens as those between tokens or words.
+    fn in_units(&self, values: Array2<f32>) -> Result<Array2<f32>> {
+        Ok(match self.unit {
+            Unit::Tokens => values,
+            Unit::Words => words::merge(&values, &self.seen.queries.groups, &self.seen.keys.groups)?,
+        })
+    }
+
+    /// All heads, or the rollout of every layer.
+    pub fn grid(&self, output: &Output) -> Result<Grid> {
+        let layers = self.seen.layers();
+        if self.see.show == Show::Rollout {
+            let columns = Grid::columns(layers.len());
+            let all = rollouts(&self.seen.trace, self.seen.kind, 0)?;
+            let panels = all.map(|values| Ok(self.pooled(self.in_units(values?)?, columns, output)));
+            let names = layers.iter().map(|layer| format!("{} {layer}", output.language.of("Layer", "층")));
+            return Ok(Grid::heads(panels.collect::<Result<_>>()?)?.names(names).pooled_from(self.size()));
+        }
+        let heads = self.seen.heads();
+        let of_layer = |layer: usize| (0..heads).map(|head| self.panel(layer, head, heads, output)).collect();
+        let panels = layers.into_iter().map(of_layer).collect::<Result<_>>()?;
+        Ok(Grid::layers(panels)?.pooled_from(self.size()))
+    }
+
+    /// The heads of a layer.
+    pub fn grid_of_layer(&self, layer: usize, output: &Output) -> Result<Grid> {
+        let heads = self.seen.heads();
+        let panels = (0..heads).map(|head| self.panel(layer, head, Grid::columns(heads), output));
+        Ok(Grid::heads(panels.collect::<Result<_>>()?)?.pooled_from(self.size()))
+    }
+
+    /// Rows and columns of a whole matrix.
+    fn size(&self) -> (usize, usize) {
+        (self.axes().0.len(), self.axes().1.len())
+    }
+
+    /// One head as it is drawn where `columns` stand beside each other. Weights come pooled from the trace; nothing else is
+    /// ever stored of them.
+    fn panel(&self, layer: usize, head: usize, columns: usize, output: &Output) -> Result<Array2<f32>> {
+        if (self.see.show, self.unit) == (Show::Weights, Unit::Tokens) && output.format() != Some(Format::Csv) {
+            let (rows, cols) = self.size();
+            let pixels = Grid::pixels(columns, (rows, cols));
+            return Ok(self.seen.layer(layer)?.map((0, head), 0..rows, 0..cols, pixels, Pool::Max)?);
+        }
+        Ok(self.pooled(self.matrix(layer, head)?, columns, output))
+    }
+
+    /// A whole matrix as it is drawn, or as it is where its numbers are written.
+    fn pooled(&self, values: Array2<f32>, columns: usize, output: &Output) -> Array2<f32> {
+        if output.format() == Some(Format::Csv) {
+            return values;
+        }
+        let (height, width) = Grid::pixels(columns, values.dim());
+        pool(values.view(), height, width)
+    }
+
+    /// All numbers, for other programs.
+    pub fn figures(&self, open: &OpenModel, selection: Selection) -> Result<Value> {
+        let (queries, keys) = self.axes();
+        Ok(json!({
+            "model": open.name,
+            "kind": self.seen.kind.to_string(),
+            "queries": queries.labels,
+            "keys": keys.labels,
+            "heads": self.heads(selection)?,
+            "next": predicted(&self.seen.predictions),
+            "masked": self.seen.masked.iter().map(|masked| {
+                json!({ "token": masked.at, "predictions": predicted(&masked.predictions) })
+            }).collect::<Vec<_>>(),
+        }))
+    }
+
+    fn heads(&self, selection: Selection) -> Result<Vec<Value>> {
+        let rows = |values: Array2<f32>| -> Vec<Vec<f32>> { values.outer_iter().map(|row| row.to_vec()).collect() };
+        // Rollout joins the heads of a layer.
+        if self.see.show == Show::Rollout {
+            let layers = match selection {
+                Selection::All => self.seen.layers(),
+                Selection::Layer(layer) | Selection::Head(layer, _) => vec![layer],
+            };
+            let all = rollouts(&self.seen.trace, self.seen.kind, 0)?.enumerate();
+            let wanted = all.filter(|(layer, _)| layers.contains(layer));
+            return wanted
+                .map(|(layer, values)| {
+                    Ok(json!({ "layer": layer, "head": null, "values": rows(self.in_units(values?)?) }))
+                })
+                .collect();
+        }
+        let heads = 0..self.seen.heads();
+        let shown: Vec<(usize, usize)> = match selection {
+            Selection::All => {
+                self.seen.layers().iter().flat_map(|&l| heads.clone().map(move |head| (l, head))).collect()
+            }
+            Selection::Layer(layer) => heads.map(|head| (layer, head)).collect(),
+            Selection::Head(layer, head) => vec![(layer, head)],
+        };
+        let of = |(layer, head)| Ok(json!({ "layer": layer, "head": head, "values": rows(self.matrix(layer, head)?) }));
+        shown.into_iter().map(of).collect()
+    }
+}
+
+fn predicted(predictions: &[Prediction]) -> Vec<Value> {
+    predictions.iter().map(|one| json!({ "token": one.label, "p": one.probability })).collect()
+}

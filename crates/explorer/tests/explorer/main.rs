@@ -1,0 +1,6 @@
+//! The explorer: its answers, its numbers, and its server over real sockets.
+
+mod answers;
+mod numbers;
+mod server;
+mod support;
