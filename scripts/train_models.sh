@@ -13,7 +13,7 @@ out=out/models
 train() {
     case $1 in
     translate-en-ko)
-        $FOVEAL train pairs -d "$out/$1" --steps 3000 --half ;;
+        $FOVEAL train pairs -d "$out/$1" --steps 3500 --half ;;
     shakespeare)
         python3 scripts/prepare_plays.py
         $FOVEAL train text "$cache/shakespeare/dataset.txt" --also "$cache/shakespeare/plays.txt" -d "$out/$1" \

@@ -1,5 +1,7 @@
 //! `foveal heads`: what each head of a language model or an encoder does.
 
+mod relations;
+
 use anyhow::Result;
 use foveal_models::analysis::survey::HELD_OUT;
 use foveal_models::analysis::{HeadClass, Repeated, SurveyedHead, ablation, survey};
@@ -58,13 +60,15 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
     let scene = scene.axes(tr("layer", "층"), tr("head", "헤드")).measure(measure).title(&open.name).note(measure);
     let title = format!("{}: {layers} {} × {width} {}", open.name, tr("layers", "층"), tr("heads", "헤드"));
     let figures = sorted.iter().map(|head| figures(head, loss_of(head)));
+    let (relations, of_relations) = relations::of(&open, heads.seed, output.language)?.unzip();
+    let tables = [Some(table), Some(classes(&found.heads, output.language)), relations];
     let notes = see::character_note(&open, &text, output.language)?.map(|note| prose::wrap(&note, output.width()));
     output.show(&Report {
         title,
         notes: notes.unwrap_or_default(),
-        tables: vec![table, classes(&found.heads, output.language)],
+        tables: tables.into_iter().flatten().collect(),
         scenes: vec![scene.language(output.language.into()).into()],
-        figures: json!({ "model": open.name, "tokens": found.tokens, "heads": figures.collect::<Vec<_>>() }),
+        figures: json!({ "model": open.name, "tokens": found.tokens, "heads": figures.collect::<Vec<_>>(), "relations": of_relations }),
         ..Report::default()
     })
 }

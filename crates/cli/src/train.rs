@@ -1,6 +1,9 @@
 //! `foveal train`: a run, its progress, its state on disk.
 
 mod digits;
+mod grammar;
+mod judged;
+mod material;
 mod pairs;
 mod progress;
 mod repeats;

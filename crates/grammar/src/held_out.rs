@@ -89,7 +89,7 @@ pub fn normalised(sentence: &str) -> String {
 }
 
 /// FNV-1a, which is the same everywhere.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

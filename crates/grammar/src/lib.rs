@@ -44,20 +44,24 @@ mod choices;
 mod held_out;
 pub mod korean;
 mod lexicon;
+mod outside;
 mod pair;
 mod random;
 mod sentence;
 mod split;
+mod unknown;
 
 use std::collections::BTreeSet;
 
 pub use self::held_out::{HeldOut, everyday, normalised};
+pub use self::outside::Outside;
 pub use self::pair::{
     Certainty, Combination, Construction, Link, Pair, Part, Place, Relation, Role, Tag, Word, tokens,
 };
 pub use self::random::Random;
 use self::sentence::Writer;
-pub use self::split::{Corpus, Sizes};
+pub use self::split::{Corpus, Learning, Sizes};
+pub use self::unknown::{SLOTS, slot};
 
 /// The grammar. It never writes a sentence that is held out: those of [`everyday`], and what it was told to exclude.
 #[derive(Clone, Debug)]

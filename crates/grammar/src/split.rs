@@ -79,6 +79,44 @@ impl Grammar {
     }
 }
 
+/// Sentences to learn from, without end.
+#[derive(Clone, Debug)]
+pub struct Learning<'g> {
+    grammar: &'g Grammar,
+    kept_back: HashSet<Combination>,
+    tested: HashSet<String>,
+}
+
+impl Corpus {
+    /// More sentences to learn from: none is tested on, and none has a combination that is kept back.
+    ///
+    /// ```
+    /// use foveal_grammar::{Grammar, Random, Sizes};
+    ///
+    /// let grammar = Grammar::new();
+    /// let corpus = grammar.corpus(7, Sizes { train: 0, sentences: 100, combinations: 100 });
+    /// let pair = corpus.learning(&grammar).draw(&mut Random::new(1));
+    /// assert!(!corpus.sentences.contains(&pair) && !corpus.combinations.contains(&pair));
+    /// ```
+    pub fn learning<'g>(&self, grammar: &'g Grammar) -> Learning<'g> {
+        let tested = self.sentences.iter().chain(&self.combinations).map(Pair::english_text).collect();
+        Learning { grammar, kept_back: self.kept_back.iter().copied().collect(), tested }
+    }
+}
+
+impl Learning<'_> {
+    /// A sentence at random.
+    pub fn draw(&self, random: &mut Random) -> Pair {
+        loop {
+            let pair = self.grammar.sample(random);
+            let new = pair.combinations.iter().any(|combination| self.kept_back.contains(combination));
+            if !new && !self.tested.contains(&pair.english_text()) {
+                return pair;
+            }
+        }
+    }
+}
+
 /// Chooses the combinations to keep back so that every word keeps most of its own.
 fn kept_back(mut all: Vec<Combination>, random: &mut Random) -> Vec<Combination> {
     for i in (1..all.len()).rev() {

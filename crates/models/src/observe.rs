@@ -10,6 +10,7 @@ use crate::model::{Bert, Sentences, Transformer};
 use crate::open::OpenModel;
 use crate::tokenizer::Message;
 use crate::trace::{Capture, Kind, LayerTrace, Probe, Trace};
+use crate::translation::{Sentence, Unknown};
 use crate::{Encoding, Error, Model, Result, Tokenizer};
 
 /// The tokens along one side of the matrices: the queries or the keys.
@@ -38,6 +39,13 @@ impl TokenAxis {
         axis.groups.push(Group { label: end.to_owned(), tokens: n..n + 1 });
         axis.special.push(true);
         axis
+    }
+
+    /// The same with the unknown words of a sentence in their slots.
+    fn filled(mut self, sentence: &Sentence) -> Self {
+        let labels = self.labels.iter_mut().chain(self.groups.iter_mut().map(|group| &mut group.label));
+        labels.for_each(|label| *label = sentence.fill(label));
+        self
     }
 
     /// The same in whole words.
@@ -90,6 +98,11 @@ pub struct Written {
     pub tokens: Vec<u32>,
     /// ln p of all of them together.
     pub log_probability: f32,
+    /// How sure the model is of it, from 0 to 1; see [`Sentence::confidence`]. None if it has not learned to be unsure: then it
+    /// is sure of anything.
+    pub confidence: Option<f32>,
+    /// The words that it does not know.
+    pub unknown: Vec<Unknown>,
 }
 
 /// How a model is to read a text.
@@ -213,24 +226,32 @@ impl Observation {
         Ok(Observation { masked, ..Observation::of_self(&encoding, Kind::Encoder, probe.into_trace()) })
     }
 
-    fn of_translation(open: &OpenModel, model: &Transformer, source: Encoding, options: &ReadOptions) -> Result<Self> {
+    fn of_translation(
+        open: &OpenModel,
+        model: &Transformer,
+        encoding: Encoding,
+        options: &ReadOptions,
+    ) -> Result<Self> {
         let (kind, bos_eos) = (options.kind.unwrap_or(Kind::Cross), open.bos_eos()?);
-        let best = search(model, source.ids(), bos_eos, options.search)?.swap_remove(0);
+        let source = Sentence::of(open.tokenizer()?, encoding);
+        let best = search(model, &source.ids, bos_eos, options.search)?.swap_remove(0);
         let target = open.target_tokenizer()?.describe(&best.tokens)?;
-        let trace = watch(model, source.ids(), &best.tokens, bos_eos, Capture::All)?;
+        let trace = watch(model, &source.ids, &best.tokens, bos_eos, Capture::All)?;
         let end = open.target_tokenizer()?.token(bos_eos.end)?;
-        let (read, written) = (TokenAxis::of(&source), TokenAxis::predicting(&target, &end));
+        let (read, written) = (TokenAxis::of(&source.encoding), TokenAxis::predicting(&target, &end).filled(&source));
         let (queries, keys) = match kind {
             Kind::Encoder => (read.clone(), read),
             Kind::Decoder => (written.clone(), written),
             Kind::Cross => (written, read),
         };
         let written = Written {
-            text: target.text().trim().to_owned(),
+            text: source.fill(target.text().trim()),
             tokens: best.tokens,
             log_probability: best.log_probability,
+            confidence: bos_eos.unsure.map(|_| source.confidence(best.log_probability)),
+            unknown: source.unknown.clone(),
         };
-        let seen = Observation::of_self(&source, kind, trace);
+        let seen = Observation::of_self(&source.encoding, kind, trace);
         Ok(Observation { queries, keys, written: Some(written), ..seen })
     }
 

@@ -2,8 +2,11 @@
 
 mod support;
 
+use foveal_models::analysis::RelatedWords;
 use foveal_models::analysis::importance::of_masked;
-use foveal_models::analysis::{self, ablation, head_scores, importance, norms, rollout, rollouts, top, words};
+use foveal_models::analysis::{
+    self, ablation, head_scores, importance, norms, relation_scores, rollout, rollouts, top, words,
+};
 use foveal_models::layer::{CrossEntropy, Parameters, Random};
 use foveal_models::model::{
     Bert, BertConfig, Gpt2, Gpt2Config, LanguageModel, Llama, LlamaConfig, Masked, Sentences, Trained,
@@ -260,4 +263,24 @@ fn words_are_whole_again() {
         }
     }
     assert!(words::merge(&weights, &groups[1..], &groups[..3]).is_err());
+}
+
+#[test]
+fn a_relation_is_the_weight_from_word_to_word() {
+    let trace = trace_of(&gpt2(), &TOKENS);
+    let word = |tokens: std::ops::Range<usize>| words::Group { label: String::new(), tokens };
+    let sentence = RelatedWords { words: vec![word(0..1), word(1..3), word(3..9)], pairs: vec![(2, 1), (1, 0)] };
+    let scores = relation_scores([(&trace, &sentence), (&trace, &sentence)], Kind::Decoder).unwrap();
+    assert_eq!(scores.len(), 9);
+    assert!(scores.windows(2).all(|pair| pair[0].share >= pair[1].share));
+    for score in scores {
+        let weights = trace.layer(Kind::Decoder, score.head.site.layer).unwrap().weights(0, score.head.head).unwrap();
+        let first = weights.slice(s![3..9, 1..3]).sum() / 6.0;
+        let second = weights.slice(s![1..3, 0..1]).sum() / 2.0;
+        assert!((score.share - (first + second) / 2.0).abs() < 1e-5);
+        assert!((score.uniform - (2.0 / 9.0 + 1.0 / 9.0) / 2.0).abs() < 1e-6 && score.pairs == 4);
+        assert_eq!(score.is_syntactic(), score.share >= 0.5);
+    }
+    let short = RelatedWords { words: vec![word(0..2)], pairs: vec![] };
+    assert!(relation_scores([(&trace, &short)], Kind::Decoder).is_err());
 }

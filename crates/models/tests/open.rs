@@ -184,7 +184,7 @@ fn a_translator_writes_and_is_observed() {
     let (source, target) = (open.tokenizer().unwrap(), open.target_tokenizer().unwrap());
     assert!(source.id("▁cat").is_some() && target.id("▁cat").is_none());
     assert!(target.id("▁자요").is_some() && source.id("▁자요").is_none());
-    let BosEos { begin, end } = open.bos_eos().unwrap();
+    let BosEos { begin, end, .. } = open.bos_eos().unwrap();
     assert_eq!((target.token(begin).unwrap(), target.token(end).unwrap()), ("<s>".to_owned(), "</s>".to_owned()));
     let known = open.summary();
     assert_eq!(known.layers, [(Kind::Encoder, 2), (Kind::Decoder, 1), (Kind::Cross, 1)]);

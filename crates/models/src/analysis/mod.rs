@@ -12,6 +12,7 @@ mod rollout;
 mod salience;
 pub mod scores;
 pub mod survey;
+pub mod syntax;
 mod top;
 pub mod words;
 
@@ -23,6 +24,7 @@ pub use self::rollout::{Rollouts, rollout, rollouts};
 pub use self::salience::salience;
 pub use self::scores::{HeadScores, Sink, head_scores};
 pub use self::survey::{HeadSurvey, SurveyedHead, survey};
+pub use self::syntax::{RelatedWords, RelationScore, relation_scores};
 pub use self::top::{Link, top};
 
 use std::ops::Range;

@@ -21,7 +21,13 @@ pub struct BosEos {
     pub begin: u32,
     /// Ends.
     pub end: u32,
+    /// What a model says of a sequence that is unlike all it has learned. It is never written, but takes its share of the
+    /// probability.
+    pub unsure: Option<u32>,
 }
+
+/// How a vocabulary spells [`BosEos::unsure`].
+pub const UNSURE: &str = "<unsure>";
 
 impl BosEos {
     /// Those of a tokenizer.
@@ -31,7 +37,7 @@ impl BosEos {
     pub fn of(tokenizer: &Tokenizer) -> Result<Self> {
         let special = tokenizer.special();
         match (special.bos, special.eos) {
-            (Some(begin), Some(end)) => Ok(BosEos { begin, end }),
+            (Some(begin), Some(end)) => Ok(BosEos { begin, end, unsure: tokenizer.id(UNSURE) }),
             _ => Err(Error::MissingPart {
                 part: "tokens in its vocabulary that begin and end a sentence, as <s> and </s> do",
                 fit: "a translator that has them",
@@ -113,6 +119,9 @@ pub fn search_with(
             if next.len() == search.beams {
                 break;
             }
+            if Some(token) == bos_eos.unsure {
+                continue;
+            }
             if token == bos_eos.end {
                 ended.push(hypothesis(open[from].0.clone(), p, search.length_penalty, true));
                 continue;
@@ -154,7 +163,7 @@ pub fn greedy<S: AsRef<[u32]>>(
     sources: &[S],
     bos_eos: BosEos,
     most: usize,
-) -> Result<Vec<Vec<u32>>> {
+) -> Result<Vec<Hypothesis>> {
     let mut all = Vec::with_capacity(sources.len());
     for sources in sources.chunks(AT_ONCE) {
         all.extend(greedy_batch(model, sources, bos_eos, most.min(model.config().context - 1))?);
@@ -167,7 +176,7 @@ fn greedy_batch<S: AsRef<[u32]>>(
     sources: &[S],
     bos_eos: BosEos,
     most: usize,
-) -> Result<Vec<Vec<u32>>> {
+) -> Result<Vec<Hypothesis>> {
     let lengths: Vec<usize> = sources.iter().map(|source| source.as_ref().len()).collect();
     if lengths.contains(&0) {
         return Err(Error::TooShort { tokens: 0, least: 1 });
@@ -181,16 +190,21 @@ fn greedy_batch<S: AsRef<[u32]>>(
     let (batch, mut probe) = (Batch { tokens: &tokens, lengths: &lengths }, Probe::default());
     let memory = model.encode(batch, &mut probe)?;
     let mut state = model.start(batch, memory.view())?;
-    let mut written = vec![Vec::new(); sources.len()];
+    let mut written = vec![hypothesis(Vec::new(), 0.0, 0.0, false); sources.len()];
     let mut open: Vec<usize> = (0..sources.len()).collect();
     let mut last = vec![bos_eos.begin; sources.len()];
     for _ in 0..most {
         let logits = model.write(&last, &mut state, &mut probe)?;
         let (mut kept, mut still, mut next) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (row, &n)) in logits.axis_iter(Axis(0)).zip(&open).enumerate() {
-            let best = (0..row.len()).fold(0, |best, token| if row[token] > row[best] { token } else { best }) as u32;
-            if best != bos_eos.end {
-                written[n].push(best);
+            let log_p = log_softmax(row);
+            let writable = (0..row.len()).filter(|token| Some(*token as u32) != bos_eos.unsure);
+            let best = writable.reduce(|best, token| if row[token] > row[best] { token } else { best }).unwrap_or(0);
+            written[n].log_probability += log_p[best];
+            let best = best as u32;
+            written[n].ended = best == bos_eos.end;
+            if !written[n].ended {
+                written[n].tokens.push(best);
                 kept.push(place);
                 still.push(n);
                 next.push(best);
@@ -201,6 +215,9 @@ fn greedy_batch<S: AsRef<[u32]>>(
         }
         state.select(&kept)?;
         (open, last) = (still, next);
+    }
+    for one in &mut written {
+        one.score = one.log_probability;
     }
     Ok(written)
 }

@@ -30,7 +30,7 @@ use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView
 use super::parallel::values;
 pub use super::record::{AttentionRecord, Gradients, Memory, Saved, Source};
 use super::shape::expect;
-use super::{Linear, Mechanism, Projection, Random, parameters};
+use super::{Guide, Linear, Mechanism, Projection, Random, parameters};
 use crate::Error;
 
 /// Queries, keys and values by [`Projection`], attention by the engine, and the output by a linear layer.
@@ -230,14 +230,31 @@ impl MultiHeadAttention {
         dy: impl Into<ArrayView2<'d, f32>>,
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
+        self.backward_guided(saved, dy, None, grad)
+    }
+
+    /// The same, with the gradients of a [`Guide`]'s loss added.
+    ///
+    /// # Errors
+    /// As [`backward`](MultiHeadAttention::backward); also if the guide does not fit.
+    pub fn backward_guided<'d>(
+        &self,
+        saved: &Saved,
+        dy: impl Into<ArrayView2<'d, f32>>,
+        guide: Option<&Guide>,
+        grad: &mut MultiHeadAttention,
+    ) -> Result<Gradients, Error> {
         let AttentionRecord { q, k, v, forward, attention, .. } = &saved.record;
         let dout = self.output.backward(rows_of(&forward.out), dy, Arc::make_mut(&mut grad.output))?;
         let (x, b, h, g) = (saved.input.view(), q.dim().0, self.heads, self.key_heads);
         let dgates = gate_gradients(rows_of(&forward.out), &dout, (b, h));
         let dout = self.heads_of(dout, b)?;
-        let engine = |dq, dkv: ArrayViewMut4<f32>| {
-            let (dk, dv) = dkv.split_at(Axis(1), g);
-            attention.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), (dq, dk, dv))
+        let engine = |mut dq: ArrayViewMut4<f32>, dkv: ArrayViewMut4<f32>| -> Result<_, Error> {
+            let (mut dk, dv) = dkv.split_at(Axis(1), g);
+            let into = (dq.view_mut(), dk.view_mut(), dv);
+            let dbias = attention.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), into)?;
+            guide.map_or(Ok(()), |guide| guide.backward(&saved.record, dq, dk))?;
+            Ok(dbias)
         };
         // The engine writes where the projections will read: [B, T, heads, Dh] in memory.
         let columns = |rows: usize, columns: &Range<usize>| self.heads_of(Array2::zeros((rows, columns.len())), b);

@@ -12,8 +12,8 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout, fourier,
-    multi_head, residual,
+    Guide, Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout,
+    fourier, multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -163,11 +163,12 @@ impl<N: Layer, M: Layer> Block<N, M> {
         Ok((x, Saved { attention: saved_attention, cross: saved_cross, mlp: saved_mlp }))
     }
 
-    /// The gradients of x and of the other sequence, from dy: [B·T, D].
+    /// The gradients of x and of the other sequence, from dy: [B·T, D]. A guide is for a head of cross-attention.
     pub(crate) fn backward(
         &self,
         saved: &Saved<N::Saved, M::Saved>,
         dy: Array2<f32>,
+        guide: Option<&Guide>,
         grad: &mut Self,
     ) -> Result<Gradients> {
         let dx = self
@@ -176,7 +177,7 @@ impl<N: Layer, M: Layer> Block<N, M> {
         let (mut dmemory, mut dcross_gates) = (None, None);
         let dx = match (&self.cross, &saved.cross, &mut grad.cross) {
             (Some(cross), Some(saved), Some(grad)) => cross.backward(saved, dx, grad, |layer, saved, dy, grad| {
-                let gradients = layer.backward(saved, dy, grad)?;
+                let gradients = layer.backward_guided(saved, dy, guide, grad)?;
                 (dmemory, dcross_gates) = (gradients.dmemory, Some(gradients.dgates));
                 Ok(gradients.dx)
             })?,

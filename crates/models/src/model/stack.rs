@@ -84,7 +84,7 @@ pub(super) fn backward<N: Layer, M: Layer>(
     (kind, dgates): (Kind, &mut HeadGradients),
 ) -> Result<Array2<f32>> {
     for (layer, ((block, saved), grad)) in blocks.iter().zip(saved).zip(grads).enumerate().rev() {
-        let gradients = block.backward(saved, dx, grad)?;
+        let gradients = block.backward(saved, dx, None, grad)?;
         dgates.extend(gradients.dgates.map(|dgates| (Site { kind, layer }, dgates)));
         dx = gradients.dx;
     }

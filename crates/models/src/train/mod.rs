@@ -38,7 +38,7 @@ pub use self::adamw::AdamW;
 pub use self::fingerprint::Fingerprint;
 pub use self::idx::idx;
 pub use self::images::Images;
-pub use self::pairs::{Example, Pairs};
+pub use self::pairs::{Example, GuidedHead, Pairs};
 pub use self::plan::{Plan, Schedule};
 pub use self::repeats::Repeats;
 pub use self::snapshots::Snapshots;
@@ -97,6 +97,17 @@ impl StepContext {
     /// What to drop, by the numbers that these examples have in the batch.
     pub fn dropout(&self) -> Option<Dropout> {
         Some(self.dropout).filter(|dropout| dropout.probability > 0.0)
+    }
+
+    /// The tokens of the whole batch that count.
+    pub fn counted(&self) -> usize {
+        self.counted
+    }
+
+    /// The same for the examples from this one on.
+    #[must_use]
+    pub fn from(&self, example: usize) -> Self {
+        StepContext { dropout: Dropout { first: self.dropout.first + example, ..self.dropout }, ..*self }
     }
 
     /// The loss, where tokens to ignore have this number: the share of these examples in that of the batch.

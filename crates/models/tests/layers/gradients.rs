@@ -5,8 +5,8 @@
 
 use foveal::{Attention, Mask};
 use foveal_models::layer::{
-    Activation, CrossEntropy, Embedding, GatedMlp, LayerNorm, Linear, Mlp, MultiHeadAttention, Parameters, Random,
-    RmsNorm,
+    Activation, CrossEntropy, Embedding, GatedMlp, Guide, LayerNorm, Linear, Mlp, MultiHeadAttention, Parameters,
+    Random, RmsNorm,
 };
 use ndarray::{Array1, Array2, ArrayD, Axis, Ix1, Ix2, concatenate, s};
 
@@ -299,4 +299,38 @@ fn of_cross_attention() {
     let at = inputs(&[("x", &x), ("memory", &memory)], &layer);
     let got = gradients(&[("x", &got.dx), ("memory", &got.dmemory.unwrap())], &grad);
     check("cross-attention", at, &dy, y, &got);
+}
+
+/// The loss of a guided head beside that of the output: Σ dy·y + factor·(−Σ a ln w), whose gradients come together.
+#[test]
+fn of_a_guided_head() {
+    let (dim, heads_of) = (4, |q: &Array2<f64>, k: &Array2<f64>, head: usize| {
+        let part = |x: &Array2<f64>| x.slice(s![.., head * 4..head * 4 + 4]).to_owned();
+        let w = (part(q).dot(&part(k).t()) / 2.0).mapv(f64::exp);
+        let sums = w.sum_axis(Axis(1)).insert_axis(Axis(1));
+        w / sums
+    });
+    let layer = randomise(MultiHeadAttention::new(8, 2, &mut Random::new(1)).unwrap());
+    let (x, memory, dy) = (random(2, (3, 8)), random(4, (5, 8)), random(3, (3, 8)));
+    // The second query may look anywhere.
+    let gold = ndarray::arr3(&[[[0.5, 0.0, 0.5, 0.0, 0.0], [0.0; 5], [0.0, 1.0, 0.0, 0.0, 0.0]]]);
+    let guide = Guide { head: 1, gold: gold.view(), factor: 0.7 };
+    let mut grad = layer.zeros_like();
+    let saved = layer.forward(&x.to_shared(), Some(&memory.to_shared()), 1, &Attention::new()).unwrap().1;
+    let got = layer.backward_guided(&saved, &dy, Some(&guide), &mut grad).unwrap();
+    // A row of its own for the loss of the guide, whose dy is 1.
+    let y = |at: &Inputs| {
+        let (x, memory) = (matrix(at, "x"), matrix(at, "memory"));
+        let (q, k, v) = (linear(at, "q_proj", &x), linear(at, "k_proj", &memory), linear(at, "v_proj", &memory));
+        let w = heads_of(&q, &k, 1);
+        let loss: f64 = w.iter().zip(&gold).map(|(w, gold)| -0.7 * f64::from(*gold) * w.ln()).sum();
+        let y = linear(at, "o_proj", &heads(&q, &k, &v, dim, false));
+        concatenate(Axis(0), &[y.view(), Array2::from_elem((1, 8), loss / 8.0).view()]).unwrap()
+    };
+    let at = inputs(&[("x", &x), ("memory", &memory)], &layer);
+    let expected: f64 = y(&at).row(3).sum();
+    assert!((f64::from(guide.loss(&saved).unwrap()) - expected).abs() < 1e-4);
+    let dy = concatenate(Axis(0), &[dy.view(), Array2::ones((1, 8)).view()]).unwrap();
+    let got = gradients(&[("x", &got.dx), ("memory", &got.dmemory.unwrap())], &grad);
+    check("a guided head", at, &dy, y, &got);
 }

@@ -73,7 +73,7 @@ fn pairs() {
         ..TransformerConfig::small()
     };
     let model = Transformer::new(&config, &mut Random::new(1)).unwrap();
-    let example = |source: &[u32], target: &[u32]| Example { source: source.to_vec(), target: target.to_vec() };
+    let example = |source: &[u32], target: &[u32]| Example::new(source.to_vec(), target.to_vec());
     let languages = |target: &str| Languages {
         source: Tokenizer::of_characters("abc").unwrap(),
         target: Tokenizer::of_characters(target).unwrap(),

@@ -183,7 +183,7 @@ fn every_parameter_of_every_model_learns() {
         hidden: 32,
         ..TransformerConfig::small()
     };
-    let example = |i: u32| Example { source: vec![i % 9, 3, 4], target: vec![i % 11, 5] };
+    let example = |i: u32| Example::new(vec![i % 9, 3, 4], vec![i % 11, 5]);
     let pairs = Pairs::new((0..20).map(example).collect(), vec![example(3)], 4, (0, 1)).unwrap();
     for order in [foveal_models::layer::NormOrder::First, foveal_models::layer::NormOrder::Last] {
         let config = TransformerConfig { order, tied: false, ..config };
