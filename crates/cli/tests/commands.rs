@@ -37,12 +37,12 @@ fn seen(options: &[&str]) -> Vec<Vec<f64>> {
 #[test]
 fn a_heat_map_shows_its_figures() {
     for (options, note) in [
-        (&[][..], "layer 0, head 1\n"),
-        (&["--tokens", "words"], "layer 0, head 1\n"),
-        (&["--show", "norm"], "layer 0, head 1 · norm-based\n"),
+        (&[][..], "layer 4, head 4\n"),
+        (&["--tokens", "words"], "layer 4, head 4\n"),
+        (&["--show", "norm"], "layer 4, head 4 · norm-based\n"),
         (&["--show", "rollout"], "layers 0–4 · rollout\n"),
         (&["--layer", "3", "--head", "2"], "layer 3, head 2\n"),
-        (&["--width", "60"], "layer 0, head 1\n"),
+        (&["--width", "60"], "layer 4, head 4\n"),
     ] {
         let (shown, values) = (see(options), seen(options));
         assert!(shown.contains(note), "{options:?}: {shown}");
@@ -60,7 +60,7 @@ fn a_heat_map_shows_its_figures() {
     }
     assert!(see(&["--width", "60"]).lines().all(|line| line.chars().count() <= 60));
     let korean = see(&["--lang", "ko"]);
-    assert!(korean.contains("다음") && korean.contains("쿼리") && korean.contains("층 0, 헤드 1"), "{korean}");
+    assert!(korean.contains("다음") && korean.contains("쿼리") && korean.contains("층 4, 헤드 4"), "{korean}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn other_views_show_their_figures() {
     assert_eq!(links(&see(&["--view", "lines", "--token", "3"])), all[3..4]);
     let bars = see(&["--view", "bars", "--token", "5"]);
     for (label, w) in labels.iter().zip(&values[5]) {
-        let bar = |line: &str| line.trim().starts_with(&format!("{label} #")) && line.ends_with(&format!(" {w:.3}"));
+        let bar = |line: &str| line.trim().starts_with(&format!("{label} ")) && line.ends_with(&format!(" {w:.3}"));
         assert!(bars.lines().any(bar), "no bar of {label} with {w:.3} in {bars}");
     }
     let grid = see(&["--view", "grid"]);

@@ -90,9 +90,9 @@ fn a_model_is_described() {
     let figures = json(&["model", "shakespeare"]);
     let open = OpenModel::open("shakespeare").unwrap();
     assert_eq!(figures["parameters"].as_u64().unwrap() as u128, open.summary().parameters);
-    assert_eq!((figures["architecture"].as_str(), figures["type"].as_str()), (Some("gpt2"), Some("F16")));
+    assert_eq!((figures["architecture"].as_str(), figures["type"].as_str()), (Some("llama"), Some("F16")));
     let shown = printed(&["model"]);
-    for word in ["architecture", "gpt2", "byte-level BPE", "vocabulary", "context", "inside"] {
+    for word in ["architecture", "llama", "byte-level BPE", "vocabulary", "context", "inside"] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     let folder = tempfile::tempdir().unwrap();
@@ -124,10 +124,10 @@ fn rollout_has_a_picture_for_every_layer() {
 fn numbers_of_heads_are_written_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heads.csv");
-    let text = "What light through yonder window breaks? ".repeat(14);
+    let text = "What light through yonder window breaks? ".repeat(33);
     printed(&["see", &text, "--layer", "0", "--head", "all", "-o", path.to_str().unwrap()]);
     let tokens = json(&["see", &text, "--layer", "0", "--head", "0"])["keys"].as_array().unwrap().len();
     let lines = std::fs::read_to_string(&path).unwrap().lines().count();
     assert!(tokens > 216, "more than a panel has pixels: {tokens}");
-    assert_eq!(lines, 1 + 6 * tokens * tokens);
+    assert_eq!(lines, 1 + 10 * tokens * tokens);
 }

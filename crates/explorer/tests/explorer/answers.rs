@@ -43,7 +43,7 @@ fn a_run_describes_itself() {
     assert_eq!(site["salient"], json!([layer, head]));
     for (shown, expected) in read["next"].as_array().unwrap().iter().zip(&seen.predictions) {
         assert_eq!((&shown["token"], &shown["label"]), (&json!(expected.token), &json!(expected.label)));
-        assert!((shown["p"].as_f64().unwrap() - f64::from(expected.probability)).abs() < 1e-6);
+        assert!((shown["p"].as_f64().unwrap() - f64::from(expected.probability)).abs() < 1e-5);
     }
     // The same again is found, not computed.
     assert_eq!(run(&explorer, "shakespeare", TEXT)["id"], read["id"]);

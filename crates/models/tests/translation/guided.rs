@@ -42,7 +42,7 @@ fn trained() -> Transformer {
     let config = TransformerConfig { source_vocabulary: 9, target_vocabulary: 10, ..TransformerConfig::small() };
     let config = TransformerConfig { context: 12, width: 32, heads: 2, hidden: 64, decoder_layers: 1, ..config };
     let model = Transformer::new(&config, &mut Random::new(1)).unwrap();
-    let plan = Plan { steps: 600, warmup: 20, peak: 4e-3, evaluate_every: 600, ..Plan::default() };
+    let plan = Plan { steps: 2000, warmup: 20, peak: 4e-3, evaluate_every: 2000, ..Plan::default() };
     let mut trainer = Trainer::new(&task, model, plan).unwrap();
     trainer.run(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     trainer.model().clone()

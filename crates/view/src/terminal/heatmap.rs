@@ -40,6 +40,8 @@ pub(super) fn matrix(
         _ => 0,
     };
     if cell == 0 {
+        // The frame has numbers of tokens at its side, however short the labels are.
+        let room = room.min(width - map::side(height));
         let small = pool(values.view(), room.max(2), room);
         map::framed(page, pixels::matrix(page, &small, scale), (0..height, 0..count), (row_name, col_name));
         return;

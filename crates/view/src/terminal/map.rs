@@ -26,6 +26,11 @@ fn gutter(queries: &Range<usize>) -> usize {
     columns(&number(queries.end as f64)).max(5)
 }
 
+/// Columns that a frame of so many queries takes beside its pixels.
+pub(super) fn side(queries: usize) -> usize {
+    gutter(&(0..queries)) + 1
+}
+
 /// Lines of pixels with token numbers at the left and on top.
 pub(super) fn framed(
     page: &mut Page,
