@@ -19,7 +19,7 @@ SINCE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD)
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
+.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples lessons lessons-test site page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,7 +52,7 @@ models: training-data ## train the models inside the program again, from nothing
 model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
-test: data fmt lint rust-test examples wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
+test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -76,6 +76,7 @@ examples:
 	  name=$$(basename $$example .rs); echo "example $$name"; \
 	  $(CARGO) run --quiet --package foveal --example $$name >/dev/null || exit 1; \
 	done
+	$(CARGO) run --quiet --package foveal-models --example heads -- crates/assets/models/shakespeare >/dev/null
 	$(CARGO) run --quiet --package foveal-models --example tile -- crates/assets/models/shakespeare "to be or not to be" >/dev/null
 
 # The page's program is plain JavaScript; its types stand in comments.
@@ -107,6 +108,22 @@ chromium:
 .venv-browser/ready: crates/view/tests/browser/requirements.txt
 	python3 -m venv --clear .venv-browser
 	.venv-browser/bin/python -m pip install --quiet -r $<
+	touch $@
+
+lessons: ## compute every number, table and picture of the lessons again
+	$(CARGO) build --release --package foveal-cli
+	python3 scripts/lessons.py renew
+
+# What make test runs of them, with the program that the tests have built.
+lessons-test: site
+	$(CARGO) build --package foveal-cli
+	FOVEAL=target/debug/foveal python3 scripts/lessons.py check
+
+site: out/site-modules/ready ## the lessons as a site that works from its folder, out/site/index.html
+	SITE_MODULES=out/site-modules node scripts/site/build.mjs out/site
+
+out/site-modules/ready: scripts/site/build.mjs
+	npm install --silent --no-save --prefix out/site-modules markdown-it@14 markdown-it-attrs@4 katex@0.16
 	touch $@
 
 sanitize: ## the engine's tests under AddressSanitizer, ThreadSanitizer and valgrind (half an hour)
