@@ -2,9 +2,7 @@
 //!
 //! `cargo run --example options`
 
-use foveal::{
-    AdditiveAttention, Attention, Bias, Error, LuongAttention, Mask, Pattern, Rope, add_positional_encoding,
-};
+use foveal::{AdditiveAttention, Attention, Bias, Error, LuongAttention, Mask, Pattern, Rope, add_positional_encoding};
 use ndarray::{Array2, Array3, Array4};
 
 /// Two heads of `tokens` tokens, four dimensions.
