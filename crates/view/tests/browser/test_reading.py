@@ -111,10 +111,10 @@ def the_head_report_lists_all_heads(browser, folder):
 def terms_are_explained_with_their_lesson(browser, folder):
     with Opened(browser, folder / "page-small.html") as it:
         for selector, words, lesson in (
-            ("#measure input[value=norms] + span", "‖w · v · W_O‖", "lessons/en/08-reading-attention.html#norms"),
-            ("[data-term-of=head]", "side by side", "lessons/en/05-heads.html#head"),
-            (".terms [data-term-of=query]", "The token that looks", "lessons/en/02-query-key-value.html#query"),
-            (".terms [data-term-of=sink]", "mostly the first", "lessons/en/08-reading-attention.html#sink"),
+            ("#measure input[value=norms] + span", "‖w · v · W_O‖", "lessons/en/10-what-heads-do.html#norms"),
+            ("[data-term-of=head]", "side by side", "lessons/en/06-heads.html#head"),
+            (".terms [data-term-of=query]", "The token that looks", "lessons/en/01-intuition.html#query"),
+            (".terms [data-term-of=sink]", "mostly the first", "lessons/en/10-what-heads-do.html#sink"),
         ):
             it.page.hover(selector)
             it.page.wait_for_selector("#term:not([hidden])")
