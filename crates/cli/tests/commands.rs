@@ -51,7 +51,7 @@ fn a_heat_map_shows_its_figures() {
         assert_eq!(values.len(), 6);
         for (i, row) in values.iter().enumerate() {
             // Keys that are hidden have no number.
-            let places = |x: f64| if x < 10.0 { 2 } else { 1 };
+            let places = |x: f64| if x < 10.0 { 2 } else { 0 };
             let numbers: Vec<String> = row[..=i].iter().map(|x| format!("{x:.*}", places(*x))).collect();
             assert!(rows.contains(&numbers), "{options:?}: no row {numbers:?} in {shown}");
             assert!(row[i + 1..].iter().all(|x| *x == 0.0), "{options:?}: {row:?}");
