@@ -41,6 +41,7 @@ BLOCK = re.compile(r"<!-- (run|code): (.+?) -->\n```(\w*)\n(.*?)```\n", re.DOTAL
 PICTURE = re.compile(r"<!-- picture: (.+?) -->\n!\[([^\]]*)\]\(([^)]+)\)")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-−]?\d+)?")
 DECIMAL = re.compile(r"\d+\.\d+")
+COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 
 class Failure(Exception):
@@ -114,6 +115,8 @@ def value(number):
 
 def alike(old, new):
     """Whether two texts have the same words, and numbers that differ by at most one in the last digit."""
+    # A colour follows from its number, which is compared where it is written.
+    old, new = COLOUR.sub("#", old), COLOUR.sub("#", new)
     if NUMBER.sub("#", old).split() != NUMBER.sub("#", new).split():
         return False
     for a, b in zip(NUMBER.findall(old), NUMBER.findall(new)):
