@@ -262,6 +262,8 @@ fn words_are_whole_again() {
             near((*got).into(), f64::from(sum) / rows.len() as f64, 1e-6, "a pair of words");
         }
     }
+    let band = weights.slice(s![words::tokens(&groups[1..3]), ..]).to_owned();
+    assert_eq!(words::merge(&band, &groups[1..3], &groups).unwrap(), merged.slice(s![1..3, ..]));
     assert!(words::merge(&weights, &groups[1..], &groups[..3]).is_err());
 }
 

@@ -1,16 +1,21 @@
 //! The numbers that are shown: between tokens or words, whole or at the size in which they are drawn.
 
+use std::ops::Range;
+
 use anyhow::{Result, bail};
 use foveal::Pool;
 use foveal_models::analysis::{norms, rollout, rollouts, words};
 use foveal_models::{Observation, OpenModel, Prediction, TokenAxis};
 use foveal_view::{Format, Grid, pool};
-use ndarray::Array2;
+use ndarray::{Array1, Array2, s};
 use serde_json::{Value, json};
 
 use super::selection::Selection;
 use crate::arguments::{See, Show, Unit};
 use crate::output::Output;
+
+/// Rows of a panel, tokens or words, that are computed at a time.
+const BAND: usize = 128;
 
 pub struct Values<'a> {
     pub see: &'a See,
@@ -80,15 +85,50 @@ impl Values<'_> {
         (self.axes().0.len(), self.axes().1.len())
     }
 
-    /// One head as it is drawn where `columns` stand beside each other. Weights come pooled from the trace; nothing else is
-    /// ever stored of them.
+    /// One head as it is drawn where `columns` stand beside each other, or whole where its numbers are written. What is drawn is
+    /// pooled from bands of rows: no matrix of all tokens is ever stored.
     fn panel(&self, layer: usize, head: usize, columns: usize, output: &Output) -> Result<Array2<f32>> {
-        if (self.see.show, self.unit) == (Show::Weights, Unit::Tokens) && output.format() != Some(Format::Csv) {
-            let (rows, cols) = self.size();
-            let pixels = Grid::pixels(columns, (rows, cols));
+        if output.format() == Some(Format::Csv) {
+            return self.matrix(layer, head);
+        }
+        let (rows, cols) = self.size();
+        let pixels = Grid::pixels(columns, (rows, cols));
+        if (self.see.show, self.unit) == (Show::Weights, Unit::Tokens) {
             return Ok(self.seen.layer(layer)?.map((0, head), 0..rows, 0..cols, pixels, Pool::Max)?);
         }
-        Ok(self.pooled(self.matrix(layer, head)?, columns, output))
+        let cut = |pixel: usize| pixel * rows / pixels.0;
+        let together = (BAND * pixels.0 / rows.max(1)).max(1);
+        let norms = match self.see.show {
+            Show::Norm => Some(norms::of_keys(self.seen.layer(layer)?, 0, head)?),
+            _ => None,
+        };
+        let mut drawn = Array2::zeros(pixels);
+        for first in (0..pixels.0).step_by(together) {
+            let last = (first + together).min(pixels.0);
+            let band = self.band(layer, head, cut(first)..cut(last), norms.as_ref())?;
+            for pixel in first..last {
+                let rows = band.slice(s![cut(pixel) - cut(first)..cut(pixel + 1) - cut(first), ..]);
+                drawn.row_mut(pixel).assign(&pool(rows, 1, pixels.1).row(0));
+            }
+        }
+        Ok(drawn)
+    }
+
+    /// Some rows of a head, as [`matrix`](Self::matrix) has them: weights, or norms where those of the keys are given.
+    fn band(&self, layer: usize, head: usize, rows: Range<usize>, norms: Option<&Array1<f32>>) -> Result<Array2<f32>> {
+        let queries = match self.unit {
+            Unit::Tokens => rows.clone(),
+            Unit::Words => words::tokens(&self.seen.queries.groups[rows.clone()]),
+        };
+        let trace = self.seen.layer(layer)?;
+        let mut values = trace.tile(0, head, queries, 0..trace.keys())?;
+        if let Some(norms) = norms {
+            values *= norms;
+        }
+        Ok(match self.unit {
+            Unit::Tokens => values,
+            Unit::Words => words::merge(&values, &self.seen.queries.groups[rows], &self.seen.keys.groups)?,
+        })
     }
 
     /// A whole matrix as it is drawn, or as it is where its numbers are written.

@@ -4,6 +4,8 @@
 //!
 //! Rows that summed to 1 still do.
 
+use std::ops::Range;
+
 use ndarray::Array2;
 
 use crate::layer::expect;
@@ -15,7 +17,7 @@ pub struct Group {
     /// The word, or the label of a token that belongs to none.
     pub label: String,
     /// Its tokens.
-    pub tokens: std::ops::Range<usize>,
+    pub tokens: Range<usize>,
 }
 
 /// The words of a text, and between them the tokens that belong to none. A word whose characters are cut into several tokens,
@@ -36,7 +38,7 @@ pub fn groups(encoding: &Encoding) -> Vec<Group> {
 }
 
 /// The text that some tokens come from, without the space around it.
-fn text_of(encoding: &Encoding, tokens: &std::ops::Range<usize>) -> String {
+fn text_of(encoding: &Encoding, tokens: &Range<usize>) -> String {
     let spans = encoding.spans()[tokens.clone()].iter().flatten();
     let (start, end) = spans.fold((usize::MAX, 0), |(start, end), span| (start.min(span.start), end.max(span.end)));
     let text = encoding.text();
@@ -45,16 +47,26 @@ fn text_of(encoding: &Encoding, tokens: &std::ops::Range<usize>) -> String {
     text[start..end.max(start)].trim().to_owned()
 }
 
-/// The weights between words, from those between tokens: [T, S].
+/// The weights between words, from those between tokens: [T, S]. Row 0 is the first token of the first query, so that a band of
+/// rows can be merged by itself; keys likewise.
 ///
 /// # Errors
 /// If the groups are not those of the rows and columns.
 pub fn merge(weights: &Array2<f32>, queries: &[Group], keys: &[Group]) -> Result<Array2<f32>> {
-    let tokens = |groups: &[Group]| groups.last().map_or(0, |group| group.tokens.end);
-    expect("the weights between these tokens", &[tokens(queries), tokens(keys)], weights.shape())?;
+    let (rows, cols) = (tokens(queries), tokens(keys));
+    expect("the weights between these tokens", &[rows.len(), cols.len()], weights.shape())?;
+    let within = |group: &Group, all: &Range<usize>| group.tokens.start - all.start..group.tokens.end - all.start;
     Ok(Array2::from_shape_fn((queries.len(), keys.len()), |(u, w)| {
-        let (rows, cols) = (queries[u].tokens.clone(), keys[w].tokens.clone());
+        let (rows, cols) = (within(&queries[u], &rows), within(&keys[w], &cols));
         let count = rows.len() as f32;
         weights.slice(ndarray::s![rows, cols]).sum() / count
     }))
+}
+
+/// The tokens of groups that follow each other.
+pub fn tokens(groups: &[Group]) -> Range<usize> {
+    match groups {
+        [] => 0..0,
+        [first, ..] => first.tokens.start..groups[groups.len() - 1].tokens.end,
+    }
 }
