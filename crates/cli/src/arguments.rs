@@ -89,7 +89,7 @@ pub enum Command {
 }
 
 /// Which model.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ModelChoice {
     /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko, digits
     #[arg(short, long, value_name = "PATH|NAME")]
@@ -97,9 +97,9 @@ pub struct ModelChoice {
 }
 
 /// Where a text comes from.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TextChoice {
-    /// The text; - for standard input
+    /// The text, or the path of a file with it; - for standard input
     pub text: Option<String>,
     /// A file with the text
     #[arg(short, long, value_name = "FILE")]
@@ -195,7 +195,7 @@ impl From<KindChoice> for Kind {
     }
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Without --layer and --head the head is shown that attends most to other tokens than itself and the first one.
 
@@ -273,8 +273,8 @@ pub struct Heads {
     #[arg(long)]
     pub ablate: bool,
     /// Random tokens that come twice, for induction
-    #[arg(long, default_value_t = 64, value_name = "N")]
-    pub period: usize,
+    #[arg(long, default_value_t = NonZeroUsize::new(64).expect("above 0"), value_name = "N")]
+    pub period: NonZeroUsize,
     /// Which random tokens
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
@@ -298,8 +298,8 @@ Examples:
   foveal map --model SmolLM2.gguf book.txt
   foveal map --model SmolLM2.gguf book.txt --layer 17 --head 3 --rows 1000..2000 -o part.png")]
 pub struct Map {
-    /// A file with the text; - for standard input
-    pub path: PathBuf,
+    #[command(flatten)]
+    pub text: TextChoice,
     #[command(flatten)]
     pub model: ModelChoice,
     /// The layer, from 0 [default: the middle one]
@@ -310,7 +310,7 @@ pub struct Map {
     pub head: usize,
     /// At most this many tokens from the beginning [default: the model's context]
     #[arg(long, value_name = "N")]
-    pub most: Option<usize>,
+    pub most: Option<NonZeroUsize>,
     /// The queries to look at
     #[arg(long, value_parser = range, value_name = "FROM..TO")]
     pub rows: Option<std::ops::Range<usize>>,
@@ -347,7 +347,8 @@ Examples:
   foveal generate \"ROMEO:\"
   foveal generate --model SmolLM2.gguf \"The capital of France is\" --most 20
   foveal generate --model SmolLM2.gguf --chat \"What is the capital of France?\"
-  foveal generate \"To be\" --temperature 0.8 --top-k 40 --seed 7")]
+  foveal generate \"To be\" --temperature 0.8 --top-k 40 --seed 7
+  foveal generate \"To be\" -o written.html     # the attention of the text and of what was written")]
 pub struct Generate {
     #[command(flatten)]
     pub text: TextChoice,
@@ -356,7 +357,7 @@ pub struct Generate {
     /// Tokens to write at most
     #[arg(short = 'n', long, default_value_t = 100, value_name = "N")]
     pub most: usize,
-    /// Choose by chance: below 1 likely tokens become likelier [default: the likeliest each time]
+    /// Choose by chance: below 1 likely tokens become likelier [default: 0, the likeliest each time]
     #[arg(short, long, value_name = "T")]
     pub temperature: Option<f32>,
     /// Choose among the K likeliest
@@ -387,13 +388,13 @@ pub struct Translate {
     pub text: TextChoice,
     #[command(flatten)]
     pub model: ModelChoice,
-    /// Beginnings that the search keeps; 1 is greedy
-    #[arg(long, default_value_t = 4, value_name = "N")]
-    pub beams: usize,
+    /// Beginnings that the search keeps, at most 64; 1 is greedy
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64), value_name = "N")]
+    pub beams: u8,
     /// The layer of cross-attention [default: the one that aligns best]
     #[arg(long, value_name = "N")]
     pub layer: Option<usize>,
-    /// Its head [default: the mean of all]
+    /// Its head, or all for their mean [default: the one that aligns best; in another layer the mean]
     #[arg(long, value_parser = which, value_name = "N|all")]
     pub head: Option<Which>,
     /// Tokens, or whole words

@@ -24,7 +24,7 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
         (text, file) => source::text(text.as_deref(), file.as_deref())?,
     };
     let open = model::open(&heads.model, "shakespeare")?;
-    let repeated = Repeated { period: heads.period, seed: heads.seed };
+    let repeated = Repeated { period: heads.period.into(), seed: heads.seed };
     let found = survey(&open, &text, repeated)?;
     let losses = if heads.ablate {
         let model = open.model.as_language_model()?;

@@ -1,7 +1,6 @@
 //! `foveal map`: the attention of a long text as one picture, at any zoom.
 
 use std::ops::Range;
-use std::path::Path;
 
 use anyhow::{Result, bail};
 use foveal::Pool;
@@ -20,13 +19,12 @@ const TERMINAL: usize = 256;
 
 pub fn run(map: &Map, output: Output) -> Result<()> {
     output.check_file()?;
-    let text =
-        if map.path == Path::new("-") { source::text(Some("-"), None)? } else { source::text(None, Some(&map.path))? };
+    let text = source::text(map.text.text.as_deref(), map.text.file.as_deref())?;
     let open = model::open(&map.model, "shakespeare")?;
     let model = open.model.as_language_model()?;
     let shape = model.shape();
     let all = open.tokenizer()?.encode(&text)?;
-    let (count, most) = (all.len(), map.most.unwrap_or(shape.context).min(shape.context));
+    let (count, most) = (all.len(), map.most.map_or(shape.context, usize::from).min(shape.context));
     let encoding = all.truncated(most);
     let tokens = encoding.ids();
     let tr = |english, korean| output.language.of(english, korean);

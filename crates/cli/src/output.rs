@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use foveal_view::{Depth, Format, Look, Scene, Terminal, Theme, write};
 
 use crate::arguments::Common;
@@ -124,22 +124,21 @@ impl Output {
 
     /// Writes the file. Further pictures go beside it: heads.png, heads-2.png, …; gives back all paths.
     fn save(&self, report: &Report, path: &Path) -> Result<Vec<PathBuf>> {
-        let cannot = |path: &Path| format!("cannot write {}", path.display());
         match (Format::of(path)?, &report.page) {
             (Format::Html, None) if report.document.is_some() => {
                 let document = report.document.as_deref().unwrap_or_default();
-                write(path, document.as_bytes()).with_context(|| cannot(path))?;
+                write(path, document.as_bytes())?;
             }
-            (Format::Html, Some(page)) => page.save(path).with_context(|| cannot(path))?,
+            (Format::Html, Some(page)) => page.save(path)?,
             (Format::Json, _) => {
                 let figures = serde_json::to_string_pretty(&report.figures)? + "\n";
-                write(path, figures.as_bytes()).with_context(|| cannot(path))?;
+                write(path, figures.as_bytes())?;
             }
             _ if report.scenes.is_empty() => bail!("there is no picture to write to {}", path.display()),
             _ => {
                 let paths: Vec<PathBuf> = (1..=report.scenes.len()).map(|n| numbered(path, n)).collect();
                 for (scene, path) in report.scenes.iter().zip(&paths) {
-                    scene.save(path, &self.look).with_context(|| cannot(path))?;
+                    scene.save(path, &self.look)?;
                 }
                 return Ok(paths);
             }

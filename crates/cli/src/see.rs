@@ -31,29 +31,39 @@ pub fn run(see: &See, output: Output) -> Result<()> {
     let text = source::text(see.text.text.as_deref(), see.text.file.as_deref())?;
     let default = if see.kind == Some(KindChoice::Cross) { "translate-en-ko" } else { "shakespeare" };
     let open = model::open(&see.model, default)?;
+    let mut report = of_text(see, &open, &text, &output)?;
+    if output.file().is_some() {
+        // What comes next was told with the text in the terminal; whoever asks for a file asks for that.
+        report.tables.clear();
+    }
+    output.show(&report)
+}
+
+/// The attention of a text, as it is asked for.
+pub fn of_text(see: &See, open: &OpenModel, text: &str, output: &Output) -> Result<Report> {
     let options = ReadOptions {
         kind: see.kind.map(Into::into),
         most: see.most.map(Into::into),
         chat: see.chat,
         ..ReadOptions::default()
     };
-    let mut seen = Observation::of(&open, &text, &options)?;
+    let mut seen = Observation::of(open, text, &options)?;
     // What was read is the whole sentence only where nothing was written and nothing put around it.
     let cut = match seen.written.is_none() && !see.chat {
-        true => Characters::of(&options.encode(&open, &text)?),
+        true => Characters::of(&options.encode(open, text)?),
         false => None,
     };
     let mut unit = see.tokens.unwrap_or_default();
     let mut notes = Vec::new();
     if let Some(characters) = cut {
-        notes = prose::wrap(&characters.note(&open, output.language), output.width());
+        notes = prose::wrap(&characters.note(open, output.language), output.width());
         if see.tokens.is_none() && output.format() != Some(Format::Html) {
             (seen.queries.groups, seen.keys.groups) = (characters.groups.clone(), characters.groups);
             unit = Unit::Words;
         }
     }
     let values = Values { see, seen: &seen, unit };
-    output.show(&Report { notes, ..report(&values, &open, &output)? })
+    Ok(Report { notes, ..report(&values, open, output)? })
 }
 
 fn report(values: &Values, open: &OpenModel, output: &Output) -> Result<Report> {
@@ -152,7 +162,12 @@ fn scene(values: &Values, selection: Selection, output: &Output, note: &str) -> 
     let (matrix, token) = (values.matrix(layer, head)?, values.token()?);
     Ok(match view {
         View::Lines => captioned!(of_token(Lines::new(matrix, rows, cols)?, token)),
-        View::Bars => captioned!(Bars::of_row(&matrix, token.unwrap_or(rows.len() - 1), cols)?),
+        View::Bars => {
+            let query = token.unwrap_or(rows.len() - 1);
+            let bars = Bars::of_row(&matrix, query, cols)?.title(title).language(output.language.into());
+            let name = output.language.of("Query", "쿼리");
+            bars.note(format!("{note} · {name} {query}: {}", rows[query].trim())).into()
+        }
         View::Heatmap | View::Grid if seen.is_cross() => captioned!(Heatmap::alignment(matrix, rows, cols)?),
         View::Heatmap | View::Grid => captioned!(Heatmap::new(matrix, rows, cols)?),
     })

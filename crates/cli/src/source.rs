@@ -9,10 +9,14 @@ use anyhow::{Context, Result, bail};
 const MOST: u64 = 256 << 20;
 
 /// The text: the argument, or the file, or standard input if the argument is `-` or there is none and something is piped in.
-/// Line ends at the end are not part of it.
+/// An argument that is the path of a file stands for its text, which is told. Line ends at the end are not part of it.
 pub fn text(argument: Option<&str>, file: Option<&Path>) -> Result<String> {
     let text = match (argument, file) {
         (Some(_), Some(file)) => bail!("there is a text and a file, {}; give one of them", file.display()),
+        (Some(path), None) if is_file(path) => {
+            eprintln!("foveal: reading the file {path}");
+            read(Path::new(path))?
+        }
         (Some(text), None) if text != "-" => text.to_owned(),
         (None, Some(file)) => read(file)?,
         (None, None) if std::io::stdin().is_terminal() => {
@@ -30,6 +34,11 @@ pub fn text(argument: Option<&str>, file: Option<&Path>) -> Result<String> {
         bail!("the text is empty; give some words");
     }
     Ok(text)
+}
+
+/// Whether an argument is the path of a file. No path has several lines, or more bytes than systems allow.
+fn is_file(argument: &str) -> bool {
+    argument.len() < 4096 && !argument.contains('\n') && Path::new(argument).is_file()
 }
 
 /// The text of a file.

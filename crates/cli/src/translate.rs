@@ -69,7 +69,7 @@ fn translated(translate: &Translate, open: &OpenModel, sentence: &str, output: &
         let figures = json!({ "source": sentence, "translation": null, "confidence": 0.0, "refused": why });
         return Ok(Translated { text: why, remarks: vec![], scene: None, page: None, figures });
     }
-    let search = Search { beams: translate.beams.max(1), ..Search::default() };
+    let search = Search { beams: translate.beams.into(), ..Search::default() };
     let options = ReadOptions { kind: Some(Kind::Cross), search, ..ReadOptions::default() };
     let seen = match Observation::of(open, sentence, &options) {
         Err(Error::Context { tokens, limit }) => bail!(

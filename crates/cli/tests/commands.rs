@@ -320,3 +320,63 @@ fn training_leaves_a_model_that_other_commands_take() {
     assert!(text(&output.stderr).contains("line 61"), "{}", text(&output.stderr));
     printed(&["translate", "number 3", "--model", target.to_str().unwrap()]);
 }
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    for (arguments, said) in [
+        (&["translate", "The cat sleeps.", "--beams", "0"][..], "1..=64"),
+        (&["translate", "The cat sleeps.", "--beams", "100000"], "1..=64"),
+        (&["heads", "--period", "0"], "--period"),
+        (&["map", TO_BE, "--most", "0"], "--most"),
+    ] {
+        let error = refused(arguments);
+        assert!(error.contains(said), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn what_is_written_can_be_looked_at() {
+    let greedy = printed(&["generate", "ROMEO:", "-n", "5"]);
+    assert_eq!(printed(&["generate", "ROMEO:", "-n", "5", "--temperature", "0"]), greedy);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    printed(&["generate", "ROMEO:", "-n", "5", "-o", &path("a.json")]);
+    let figures: serde_json::Value = serde_json::from_slice(&std::fs::read(path("a.json")).unwrap()).unwrap();
+    assert_eq!(format!("ROMEO:{}", figures["written"].as_str().unwrap()), greedy.trim_end());
+    printed(&["generate", "ROMEO:", "-n", "5", "-o", &path("a.html")]);
+    let page = std::fs::read_to_string(path("a.html")).unwrap();
+    assert!(figures["written"].as_str().unwrap().split_whitespace().all(|word| page.contains(word)));
+    let full = refused(&["generate", "ROMEO:", "-n", "300"]);
+    assert!(full.contains("--slide"), "{full}");
+}
+
+#[test]
+fn numbers_in_files_name_their_tokens_and_bars_their_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("all.csv");
+    printed(&["see", TO_BE, "--head", "all", "-o", path.to_str().unwrap()]);
+    let csv = std::fs::read_to_string(&path).unwrap();
+    assert!(csv.starts_with("panel,query,key,query token,key token,value\r\n"), "{csv:.80}");
+    assert!(csv.contains("\"Layer 0, Head 0\",0,0,to,to,1\r\n"), "{csv:.200}");
+    assert!(see(&["--view", "bars", "--token", "2"]).contains("Query 2: or"));
+}
+
+#[test]
+fn every_command_reads_a_file_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text.txt");
+    std::fs::write(&path, TO_BE).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(json(&["see", path]), json(&["see", TO_BE]));
+    assert_eq!(json(&["map", path, "--pixels", "4"]), json(&["map", TO_BE, "--pixels", "4"]));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("taken.png");
+    std::fs::create_dir(&path).unwrap();
+    let error = refused(&["see", TO_BE, "-o", path.to_str().unwrap()]);
+    assert_eq!(error.matches("taken.png").count(), 1, "{error}");
+    assert_eq!(error.matches("irectory").count(), 1, "{error}");
+}

@@ -13,7 +13,7 @@ use crate::score::ScoreFunction;
 use crate::scores::Scores;
 use crate::scratch::Scratch;
 use crate::setters::setters;
-use crate::shape::{Shape, expect};
+use crate::shape::{Shape, expect_axes};
 use crate::tensor::{Number, Tensor, TensorMut};
 use crate::weights::Head;
 use crate::{Error, backward, forward, weights};
@@ -365,7 +365,7 @@ impl Attention {
             return Err(Error::Value { what: "softcap", expected, got: cap.into() });
         }
         if let Some(sinks) = &self.sinks {
-            expect("the sinks", &[shape.heads], &[sinks.len()])?;
+            expect_axes("the sinks", "[heads], one logit a head", &[shape.heads], &[sinks.len()])?;
         }
         let mut whole = Lengths { packed: self.packed.as_ref(), ..Lengths::of(shape) };
         if let Some(part) = self.part {

@@ -64,11 +64,27 @@ pub enum Precision {
 impl KvCache {
     /// An empty cache for `batch` sequences with `heads` key heads of dimension `dim` and values of dimension `value_dim`.
     pub fn new(batch: usize, heads: usize, dim: usize, value_dim: usize) -> Self {
-        KvCache::with_capacity(batch, heads, dim, value_dim, 0)
+        KvCache::of_room(batch, heads, (dim, value_dim), 0)
     }
 
     /// The same with room for `capacity` tokens, so that appending up to there allocates nothing.
-    pub fn with_capacity(batch: usize, heads: usize, dim: usize, value_dim: usize, capacity: usize) -> Self {
+    ///
+    /// # Errors
+    /// If there cannot be so much memory.
+    pub fn with_capacity(
+        batch: usize,
+        heads: usize,
+        dim: usize,
+        value_dim: usize,
+        capacity: usize,
+    ) -> Result<Self, Error> {
+        for dim in [dim, value_dim] {
+            room::<f32>("the room of a cache", &[batch, heads, capacity, dim])?;
+        }
+        Ok(KvCache::of_room(batch, heads, (dim, value_dim), capacity))
+    }
+
+    fn of_room(batch: usize, heads: usize, (dim, value_dim): (usize, usize), capacity: usize) -> Self {
         let store = |dim| Store::new(Precision::F32, [batch, heads, capacity, dim]);
         KvCache { k: store(dim), v: store(value_dim), lengths: vec![0; batch], pages: None }
     }

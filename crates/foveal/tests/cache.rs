@@ -3,7 +3,7 @@
 
 mod support;
 
-use foveal::{Attention, Bias, Isa, KvCache, Mask, Packed, Pattern, Precision, bf16, f16, reference};
+use foveal::{Attention, Bias, Error, Isa, KvCache, Mask, Packed, Pattern, Precision, bf16, f16, reference};
 use ndarray::{Array4, s};
 use support::{Random, assert_close, dynamic, randn4, widen};
 
@@ -145,7 +145,7 @@ fn many_small_steps() {
     for precision in PRECISIONS {
         for page in [0usize, 1, 7, 16] {
             let cache = match page {
-                0 => KvCache::with_capacity(2, KV_HEADS, DIM, VALUE_DIM, 20),
+                0 => KvCache::with_capacity(2, KV_HEADS, DIM, VALUE_DIM, 20).unwrap(),
                 _ => KvCache::paged(60, page, 2, KV_HEADS, DIM, VALUE_DIM).unwrap(),
             };
             let mut watched = Watched::new(cache, precision);
@@ -322,4 +322,10 @@ fn pages_as_arrays() {
     let q = q.slice(s![..1, .., .., ..]);
     assert!(packed.forward(q, single.k(), single.v()).is_err());
     assert!(packed.forward(q, k.slice(s![..1, .., .., ..]), single.v()).is_err(), "values alone in pages");
+}
+
+#[test]
+fn room_that_cannot_be_had_is_an_error() {
+    let error = KvCache::with_capacity(2, KV_HEADS, DIM, VALUE_DIM, usize::MAX / 8).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
 }

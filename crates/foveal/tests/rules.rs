@@ -206,7 +206,7 @@ fn long_decode_equals_the_reference() {
     for mask in [Mask::none(), Mask::causal(), Mask::window(600, 0), Mask::padding([4999, 1000]), longformer] {
         let attention = Attention::new().mask(mask);
         let want = reference::forward(&attention, &widen(&q), &widen(&k), &widen(&v)).unwrap();
-        let mut cache = KvCache::with_capacity(2, 2, 24, 24, 6000);
+        let mut cache = KvCache::with_capacity(2, 2, 24, 24, 6000).unwrap();
         cache.append(&k, &v).unwrap();
         for isa in Isa::available() {
             let got = attention.clone().isa(isa).decode(&q, &cache).unwrap();
@@ -223,7 +223,7 @@ fn a_cache_holds_what_was_appended() {
     let (k, v) = (randn4(1, [2, 700, 3, 40]), randn4(2, [2, 700, 3, 24]));
     let (k, v) = (k.view().permuted_axes([0, 2, 1, 3]), v.view().permuted_axes([0, 2, 1, 3]));
     for capacity in [0, 700] {
-        let mut cache = KvCache::with_capacity(2, 3, 40, 24, capacity);
+        let mut cache = KvCache::with_capacity(2, 3, 40, 24, capacity).unwrap();
         for piece in [0..1, 1..8, 8..700] {
             let new = s![.., .., piece, ..];
             pool.install(|| cache.append(k.slice(new), v.slice(new))).unwrap();

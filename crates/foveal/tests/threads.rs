@@ -74,7 +74,7 @@ fn many_short_sequences_and_one_long_one() {
         let [b, h, _, s, d] = sizes;
         on_pools(|| {
             assert_eq!(forward_and_backward(&attention, &arrays), alone);
-            let mut cache = KvCache::with_capacity(b, h / 2, d, d, s);
+            let mut cache = KvCache::with_capacity(b, h / 2, d, d, s).unwrap();
             cache.append(&arrays[1], &arrays[2]).unwrap();
             assert_eq!(attention.decode(&arrays[0], &cache).unwrap(), alone.0);
         });

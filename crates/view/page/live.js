@@ -12,6 +12,14 @@ export function live(app) {
   $("live").hidden = !can.includes("run");
   $("model").replaceChildren(...app.meta.models.map((model) => new Option(model.name, model.id)));
   const model = () => app.meta.models.find((other) => other.id === $("model").value);
+  // The choice begins with the model that has read what is shown.
+  let shown = "";
+  app.listeners.push(() => {
+    if (shown === app.run.id) return;
+    shown = app.run.id;
+    const of = app.meta.models.find((other) => other.name === app.run.model);
+    if (of) $("model").value = of.id;
+  });
   /** @type {AbortController | null} */
   let working = null;
   /** @type {string | null} */

@@ -86,7 +86,7 @@ impl fmt::Display for Error {
                 path.display(),
                 known.join(", .")
             ),
-            Error::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Error::Io { path, .. } => write!(f, "cannot write {}", path.display()),
             Error::TooLarge { width, height } => {
                 write!(f, "the picture would have {width} × {height} pixels; lower the scale, or save it as SVG")
             }

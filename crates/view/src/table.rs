@@ -24,7 +24,14 @@ pub(crate) fn csv(scene: &Scene) -> String {
             }
         }
         Scene::Grid(scene) => {
-            out.row(["panel", "query", "key", "value"]);
+            let tokens = scene
+                .tokens
+                .as_ref()
+                .filter(|(queries, keys)| scene.panels.iter().all(|panel| panel.dim() == (queries.len(), keys.len())));
+            match tokens {
+                Some(_) => out.row(["panel", "query", "key", "query token", "key token", "value"]),
+                None => out.row(["panel", "query", "key", "value"]),
+            }
             for (k, panel) in scene.panels.iter().enumerate() {
                 let name = match scene.kind {
                     GridKind::Heads => scene.name(k),
@@ -32,7 +39,15 @@ pub(crate) fn csv(scene: &Scene) -> String {
                         format!("{}, {}", scene.row_name(k / scene.columns), scene.name(k % scene.columns))
                     }
                 };
-                out.matrix(&[&name], panel, |i| i.to_string(), |j| j.to_string());
+                let Some((queries, keys)) = tokens else {
+                    out.matrix(&[&name], panel, |i| i.to_string(), |j| j.to_string());
+                    continue;
+                };
+                for ((i, j), value) in panel.indexed_iter() {
+                    let numbers = [i.to_string(), j.to_string(), value.to_string()];
+                    let [query, key, value] = numbers.each_ref().map(String::as_str);
+                    out.row([name.as_str(), query, key, &queries[i], &keys[j], value]);
+                }
             }
         }
         Scene::Lines(scene) => {
@@ -123,6 +138,8 @@ pub(crate) fn json(scene: &Scene) -> Value {
         Scene::Grid(scene) => json!({
             "kind": "grid", "columns": scene.columns,
             "panels": scene.panels.iter().map(rows).collect::<Vec<_>>(),
+            "queries": scene.tokens.as_ref().map(|tokens| &tokens.0),
+            "keys": scene.tokens.as_ref().map(|tokens| &tokens.1),
         }),
         Scene::Lines(scene) => json!({
             "kind": "lines", "queries": scene.queries, "keys": scene.keys, "token": scene.token,

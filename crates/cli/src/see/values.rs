@@ -65,19 +65,25 @@ impl Values<'_> {
             let all = rollouts(&self.seen.trace, self.seen.kind, 0)?;
             let panels = all.map(|values| Ok(self.pooled(self.in_units(values?)?, columns, output)));
             let names = layers.iter().map(|layer| format!("{} {layer}", output.language.of("Layer", "층")));
-            return Ok(Grid::heads(panels.collect::<Result<_>>()?)?.names(names).pooled_from(self.size()));
+            return Ok(self.named(Grid::heads(panels.collect::<Result<_>>()?)?.names(names)));
         }
         let heads = self.seen.heads();
         let of_layer = |layer: usize| (0..heads).map(|head| self.panel(layer, head, heads, output)).collect();
         let panels = layers.into_iter().map(of_layer).collect::<Result<_>>()?;
-        Ok(Grid::layers(panels)?.pooled_from(self.size()))
+        Ok(self.named(Grid::layers(panels)?))
     }
 
     /// The heads of a layer.
     pub fn grid_of_layer(&self, layer: usize, output: &Output) -> Result<Grid> {
         let heads = self.seen.heads();
         let panels = (0..heads).map(|head| self.panel(layer, head, Grid::columns(heads), output));
-        Ok(Grid::heads(panels.collect::<Result<_>>()?)?.pooled_from(self.size()))
+        Ok(self.named(Grid::heads(panels.collect::<Result<_>>()?)?))
+    }
+
+    /// Says what the panels are pictures of.
+    fn named(&self, grid: Grid) -> Grid {
+        let (queries, keys) = self.axes();
+        grid.pooled_from((queries.len(), keys.len())).tokens(queries.labels, keys.labels)
     }
 
     /// Rows and columns of a whole matrix.

@@ -140,7 +140,7 @@ impl Work {
                 Work::Backward { attention, qkv, fwd, dout: source.array("dout", spec.shape)? }
             }
             Kind::Decode => {
-                let mut cache = KvCache::with_capacity(batch, spec.kv_heads, dim, dim, spec.keys);
+                let mut cache = KvCache::with_capacity(batch, spec.kv_heads, dim, dim, spec.keys)?;
                 cache = cache.precision(spec.cache)?;
                 cache.append(&qkv.k, &qkv.v)?;
                 Work::Decode { attention, q: qkv.q, cache }

@@ -319,9 +319,15 @@ impl End {
     /// Of a row with maximum m and sum ℓ, and a sink.
     #[inline(always)]
     pub fn new(max: f32, sum: f32, sink: Option<f32>, unit: Unit) -> End {
+        End::with_log(max, sum, ln(sum), sink, unit)
+    }
+
+    /// The same where ln ℓ is known.
+    #[inline(always)]
+    pub fn with_log(max: f32, sum: f32, log: f32, sink: Option<f32>, unit: Unit) -> End {
         // Nothing visible, or nothing that weighs anything.
         let none = sum == 0.0;
-        let (max, log) = (unit.score(max), f64::from(ln(sum)));
+        let (max, log) = (unit.score(max), f64::from(log));
         let Some(sink) = sink.map(f64::from) else {
             let lse = if none { f64::NEG_INFINITY } else { max + log };
             return End { factor: if none { 0.0 } else { 1.0 / sum }, lse };

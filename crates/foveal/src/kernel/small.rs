@@ -16,7 +16,7 @@ use std::ops::Range;
 use foveal_compute::scratch::{LINE, Memory};
 
 use super::backward::{Inputs, RowState, Targets};
-use super::forward::{End, Results};
+use super::forward::{End, Results, ln};
 use super::gemm::{Left, Out, PANEL, Right, Store};
 use super::nonfinite::Stray;
 use super::plan::Span;
@@ -82,15 +82,19 @@ impl Kernel for Forward<'_> {
                     acc[(i - rows.start) * wide + stray.column] += weight * stray.value;
                 }
             }
-            for i in rows.clone() {
-                let row = &mut acc[(i - rows.start) * wide..][..wide];
-                let (at, ended) = (scores.query_row((b, h, i)), End::new(max[i], sums[i], scores.sink(h), unit));
-                softmax::multiply(simd, row, ended.factor);
-                // SAFETY: each head belongs to one task.
-                unsafe {
-                    results.out.write(at, &row[..value_dim]);
-                    results.lse.update(at, 0, &[ended.lse], |_, lse| lse);
-                }
+        }
+        // In a loop of their own, which becomes vectors.
+        let mut logs = [0.0; TOKENS];
+        logs.iter_mut().zip(&sums).take(queries).for_each(|(log, sum)| *log = ln(*sum));
+        let sink = scores.sink(h);
+        for i in 0..queries {
+            let row = &mut acc[i * wide..][..wide];
+            let (at, ended) = (scores.query_row((b, h, i)), End::with_log(max[i], sums[i], logs[i], sink, unit));
+            softmax::multiply(simd, row, ended.factor);
+            // SAFETY: each head belongs to one task.
+            unsafe {
+                results.out.write(at, &row[..value_dim]);
+                results.lse.update(at, 0, &[ended.lse], |_, lse| lse);
             }
         }
     }

@@ -146,9 +146,12 @@ impl MultiHeadAttention {
         self.head_dim
     }
 
-    /// An empty cache for `batch` sequences, with room for `capacity` tokens.
+    /// An empty cache for `batch` sequences, with room for `capacity` tokens if there is so much memory; else it grows as it is
+    /// filled.
     pub fn cache(&self, batch: usize, capacity: usize) -> KvCache {
-        KvCache::with_capacity(batch, self.key_heads, self.head_dim, self.head_dim, capacity)
+        let dim = self.head_dim;
+        KvCache::with_capacity(batch, self.key_heads, dim, dim, capacity)
+            .unwrap_or_else(|_| KvCache::new(batch, self.key_heads, dim, dim))
     }
 
     /// The keys and values of a sequence that many calls will attend to: [B·S, Dm].

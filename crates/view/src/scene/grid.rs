@@ -25,6 +25,8 @@ pub struct Grid {
     pub(crate) panels: Vec<Array2<f32>>,
     /// The size of the matrices where panels are pictures of them.
     matrix: Option<(usize, usize)>,
+    /// What rows and columns of every panel stand for.
+    pub(crate) tokens: Option<(Vec<String>, Vec<String>)>,
     pub(crate) columns: usize,
     pub(crate) kind: GridKind,
     pub(crate) row_names: Option<Vec<String>>,
@@ -102,6 +104,7 @@ impl Grid {
         Ok(Grid {
             panels,
             matrix: None,
+            tokens: None,
             columns,
             kind,
             row_names: None,
@@ -131,6 +134,17 @@ impl Grid {
     #[must_use]
     pub fn range(mut self, range: Range) -> Self {
         self.range = range;
+        self
+    }
+
+    /// What the rows and columns of every matrix stand for; files of numbers name them.
+    #[must_use]
+    pub fn tokens<S: Into<String>>(
+        mut self,
+        queries: impl IntoIterator<Item = S>,
+        keys: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.tokens = Some((strings(queries), strings(keys)));
         self
     }
 
