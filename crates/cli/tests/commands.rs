@@ -202,7 +202,7 @@ fn generate_writes_on() {
         |seed| printed(&["generate", "ROMEO:", "-n", "20", "--temperature", "1", "--top-k", "40", "--seed", seed]);
     assert_eq!(by_chance("3"), by_chance("3"));
     assert_ne!(by_chance("3"), by_chance("4"));
-    assert!(refused(&["generate", "a", "--temperature", "0"]).contains("choose greedily"));
+    assert!(refused(&["generate", "a", "--temperature=-1"]).contains("choose greedily"));
     let figures = json(&["generate", "ROMEO:", "-n", "5"]);
     assert_eq!(figures["tokens"].as_array().unwrap().len(), 5);
 }
@@ -211,7 +211,7 @@ fn generate_writes_on() {
 fn past_its_context_generation_stops_or_slides() {
     let output = run(&["generate", "ROMEO:", "-n", "600"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("sliding window") && !output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("--slide") && !output.stdout.is_empty());
     assert!(printed(&["generate", "ROMEO:", "-n", "600", "--slide"]).len() > 1000);
 }
 
@@ -329,8 +329,9 @@ fn numbers_out_of_range_are_refused() {
         (&["heads", "--period", "0"], "--period"),
         (&["map", TO_BE, "--most", "0"], "--most"),
     ] {
-        let error = refused(arguments);
-        assert!(error.contains(said), "{arguments:?}: {error}");
+        let output = run(arguments);
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(said), "{arguments:?}: {error}");
     }
 }
 
@@ -346,8 +347,6 @@ fn what_is_written_can_be_looked_at() {
     printed(&["generate", "ROMEO:", "-n", "5", "-o", &path("a.html")]);
     let page = std::fs::read_to_string(path("a.html")).unwrap();
     assert!(figures["written"].as_str().unwrap().split_whitespace().all(|word| page.contains(word)));
-    let full = refused(&["generate", "ROMEO:", "-n", "300"]);
-    assert!(full.contains("--slide"), "{full}");
 }
 
 #[test]
