@@ -44,6 +44,12 @@ pub fn attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>, attention: &Attention
             return Err(Error::Type { what, got: tensor.dtype() });
         }
     }
+    // burn would panic; tensors without autodiff are constants and fit any.
+    let [q_way, k_way, v_way] = [&q, &k, &v].map(|tensor| tensor.device().gradient_checkpointing_strategy());
+    let ways = || [q_way, k_way, v_way].into_iter().flatten();
+    if ways().zip(ways().skip(1)).any(|(a, b)| a != b) {
+        return Err(Error::Checkpointing);
+    }
     let call = Call { attention: attention.clone(), outcome: Arc::new(OnceLock::new()) };
     let outcome = Arc::clone(&call.outcome);
     let out = Dispatch::foveal_attention(q.into_dispatch(), k.into_dispatch(), v.into_dispatch(), call);
@@ -82,6 +88,9 @@ pub enum Error {
         /// Its type.
         got: DType,
     },
+    /// Tensors with autodiff come from devices that keep activations in different ways.
+    #[error("q, k and v have different gradient checkpointing; make all of them on one device")]
+    Checkpointing,
     /// Shapes or options do not fit together.
     #[error(transparent)]
     Call(#[from] Arc<foveal::Error>),
@@ -104,7 +113,8 @@ impl Call {
             Ok((out, lse)) => (out, Ok(lse)),
             Err(error) => (Owned::zeros(q.dtype(), [0; 4]), Err(error)),
         };
-        self.outcome.set(outcome).expect("a call is run once");
+        // A call is run once; were it run again, its outcome would be the same.
+        let _ = self.outcome.set(outcome);
         out.into_tensor()
     }
 

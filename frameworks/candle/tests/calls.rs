@@ -6,76 +6,76 @@ use candle_core::{D, DType, Device, Result, Tensor, Var};
 use foveal_candle::attention;
 use foveal_candle::foveal::ndarray::Array4;
 use foveal_candle::foveal::{Attention, Bias, Mask, reference};
-use support::{Case, Random, array, as_given, expect_close, laid_out};
+use foveal_framework_testing::{Case, Order, Precision, Random, Verdict, expect_close};
+use support::{array, tensor};
 
-/// softmax(q·kᵀ/√D + hidden)·v from candle's operations, keys and values repeated for their group of heads.
-fn naive(q: &Tensor, k: &Tensor, v: &Tensor, hidden: &Tensor) -> Result<Tensor> {
-    let (_, heads, _, dim) = q.dims4()?;
-    let group = |x: &Tensor| {
+/// softmax(q·kᵀ/√D + bias)·v from candle's operations, keys and values repeated for their group of heads.
+fn naive(case: &Case, [q, k, v]: [&Tensor; 3]) -> Result<Tensor> {
+    let [_, heads, _, dim] = case.q;
+    let repeated = |x: &Tensor| {
         let (b, g, s, d) = x.dims4()?;
         x.unsqueeze(2)?.expand((b, g, heads / g, s, d))?.reshape((b, heads, s, d))
     };
-    let scores = (q.matmul(&group(k)?.t()?.contiguous()?)? * (1.0 / (dim as f64).sqrt()))?.broadcast_add(hidden)?;
-    let exp = scores.broadcast_sub(&scores.max_keepdim(D::Minus1)?)?.exp()?;
-    exp.broadcast_div(&exp.sum_keepdim(D::Minus1)?)?.matmul(&group(v)?.contiguous()?)
+    let constant = |values: Array4<f32>| {
+        let shape = values.dim();
+        Tensor::from_vec(values.into_raw_vec_and_offset().0, shape, &Device::Cpu)?.to_dtype(q.dtype())
+    };
+    let mut scores = (q.contiguous()?.matmul(&repeated(k)?.t()?.contiguous()?)? * (1.0 / (dim as f64).sqrt()))?;
+    if let Some(cap) = case.softcap {
+        scores = ((scores / cap)?.tanh()? * cap)?;
+    }
+    if let Some(bias) = &case.bias {
+        scores = scores.broadcast_add(&constant(bias.clone())?)?;
+    }
+    let visible = constant(case.visible.mapv(f32::from))?;
+    let exp = scores.broadcast_sub(&scores.max_keepdim(D::Minus1)?.detach())?.exp()?.broadcast_mul(&visible)?;
+    // A query that sees nothing gets zeros: 0 / 1.
+    let blind = visible.sum_keepdim(D::Minus1)?.eq(0f64)?.to_dtype(q.dtype())?;
+    let sum = exp.sum_keepdim(D::Minus1)?.broadcast_add(&blind)?;
+    exp.broadcast_div(&sum)?.matmul(&repeated(v)?.contiguous()?)
+}
+
+/// [B, H, T, D] as it lies in memory, or from there again: nothing is copied.
+fn swapped(tensor: &Tensor, order: Order) -> Result<Tensor> {
+    order.swapped().map_or_else(|| Ok(tensor.clone()), |(a, b)| tensor.transpose(a, b))
 }
 
 #[test]
-fn two_hundred_calls_agree_with_the_reference() -> Result<()> {
+fn two_hundred_calls_agree_with_the_reference_and_with_candle() -> Result<()> {
     for seed in 0..200 {
         let random = &mut Random::new(seed);
         let case = Case::draw(random);
-        let dtype = [DType::F32, DType::F32, DType::F16, DType::BF16][random.below(4)];
-        // A variable as it lies in memory, and the tensor [B, H, T, D] that attention is given of it.
-        let layout = random.below(3);
-        let leaf = |dim, random: &mut Random| -> Result<(Var, Tensor)> {
-            let leaf = Var::from_tensor(&laid_out(&random.tensor(dim)?.to_dtype(dtype)?, layout)?)?;
-            let given = as_given(&leaf, layout)?;
-            Ok((leaf, given))
+        let dtype = match case.precision {
+            Precision::F32 => DType::F32,
+            Precision::F16 => DType::F16,
+            Precision::Bf16 => DType::BF16,
         };
-        let (q_leaf, q) = leaf(case.q(), random)?;
-        let (k_leaf, k) = leaf(case.k(), random)?;
-        let (v_leaf, v) = leaf(case.v(), random)?;
-        let dout = random.tensor(case.out())?.to_dtype(dtype)?;
-
-        let options = &case.attention;
-        let out = attention(&q, &k, &v, options)?;
-        assert_eq!((out.dtype(), out.dims()), (dtype, &case.out()[..]), "seed {seed}");
-        let grads = (&out * &dout)?.sum_all()?.backward()?;
+        // Variables as they lie in memory, and the tensors [B, H, T, D] that attention is given of them.
+        let leaf = |dim, random: &mut Random| {
+            Var::from_tensor(&swapped(&tensor(dim, random)?.to_dtype(dtype)?, case.order)?.contiguous()?)
+        };
+        let leaves = [leaf(case.q, random)?, leaf(case.k, random)?, leaf(case.v, random)?];
+        let [q, k, v] = [&leaves[0], &leaves[1], &leaves[2]].map(|leaf| swapped(leaf, case.order).unwrap());
+        let dout = tensor(case.out, random)?.to_dtype(dtype)?;
+        // The output and the gradients of the variables, as [B, H, T, D].
+        let results = |out: Tensor| -> Result<[Array4<f64>; 4]> {
+            assert_eq!((out.dtype(), out.dims()), (dtype, &case.out[..]), "seed {seed}");
+            let grads = (&out * &dout)?.sum_all()?.backward()?;
+            let grad = |i: usize| array(&swapped(grads.get(&leaves[i]).unwrap(), case.order).unwrap());
+            Ok([array(&out), grad(0), grad(1), grad(2)])
+        };
+        let given = results(attention(&q, &k, &v, &case.attention)?)?;
+        let naive = if case.drops { None } else { Some(results(naive(&case, [&q, &k, &v])?)?) };
 
         let [q, k, v, dout] = [&q, &k, &v, &dout].map(array);
-        let exact = reference::forward(options, &q, &k, &v).unwrap();
-        let slopes = reference::backward(options, &q, &k, &v, &dout).unwrap();
-        expect_close(&format!("out of seed {seed}"), dtype, &array(&out), &exact.out);
-        for (name, leaf, exact) in [("dq", &q_leaf, &slopes.dq), ("dk", &k_leaf, &slopes.dk), ("dv", &v_leaf, &slopes.dv)] {
-            let given = as_given(grads.get(leaf).unwrap(), layout)?;
-            expect_close(&format!("{name} of seed {seed}"), dtype, &array(&given), exact);
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn candles_own_operations_give_the_same() -> Result<()> {
-    for seed in 0..40 {
-        let random = &mut Random::new(1000 + seed);
-        let (b, h, g, t, d) = (1 + random.below(2), 4, [1, 2, 4][random.below(3)], 1 + random.below(70), 16);
-        let causal = random.below(2) == 0;
-        let leaf = |dim, random: &mut Random| Var::from_tensor(&random.tensor(dim)?);
-        let (q, k, v) = (leaf([b, h, t, d], random)?, leaf([b, g, t, d], random)?, leaf([b, g, t, d], random)?);
-        let dout = random.tensor([b, h, t, d])?;
-        let hidden: Vec<f32> =
-            (0..t * t).map(|n| if causal && n % t > n / t { f32::NEG_INFINITY } else { 0.0 }).collect();
-        let hidden = Tensor::from_vec(hidden, (1, 1, t, t), &Device::Cpu)?;
-        let options = Attention::new().mask(if causal { Mask::causal() } else { Mask::none() });
-
-        let ours = attention(&q, &k, &v, &options)?;
-        let theirs = naive(&q, &k, &v, &hidden)?;
-        expect_close("out", DType::F32, &array(&ours), &array(&theirs));
-        let [ours, theirs] = [ours, theirs].map(|out| (&out * &dout).unwrap().sum_all().unwrap().backward().unwrap());
-        for leaf in [&q, &k, &v] {
-            let grad = |grads: &candle_core::backprop::GradStore| array(grads.get(leaf).unwrap());
-            expect_close("gradient", DType::F32, &grad(&ours), &grad(&theirs));
+        let out = reference::forward(&case.attention, &q, &k, &v).unwrap().out;
+        let slopes = reference::backward(&case.attention, &q, &k, &v, &dout).unwrap();
+        let exact = [out, slopes.dq, slopes.dk, slopes.dv];
+        for (i, name) in ["out", "dq", "dk", "dv"].into_iter().enumerate() {
+            let naive = naive.as_ref().map(|results| &results[i]);
+            let times = if i == 0 { 2.0 } else { 3.0 };
+            Verdict { given: &given[i], exact: &exact[i], naive, precision: case.precision, times }
+                .expect(&format!("{name} of seed {seed}, {:?}, {:?}", case.precision, case.order));
         }
     }
     Ok(())
@@ -85,8 +85,8 @@ fn candles_own_operations_give_the_same() -> Result<()> {
 fn a_gradient_reaches_what_was_computed_before() -> Result<()> {
     // q = x·w: the gradient of w goes through attention.
     let random = &mut Random::new(7);
-    let w = Var::from_tensor(&random.tensor([1, 1, 8, 8])?)?;
-    let x = random.tensor([1, 1, 5, 8])?;
+    let w = Var::from_tensor(&tensor([1, 1, 8, 8], random)?)?;
+    let x = tensor([1, 1, 5, 8], random)?;
     let loss = |w: &Tensor| attention(&x.matmul(w)?, &x, &x, &Attention::new())?.sqr()?.sum_all();
     let grad = loss(&w)?.backward()?.get(&w).unwrap().flatten_all()?.to_vec1::<f32>()?;
     let values = w.flatten_all()?.to_vec1::<f32>()?;
@@ -104,13 +104,31 @@ fn a_gradient_reaches_what_was_computed_before() -> Result<()> {
 }
 
 #[test]
-fn biases_and_soft_caps_reach_the_engine() -> Result<()> {
-    let random = &mut Random::new(3);
-    let x = random.tensor([1, 2, 9, 8])?;
-    let options = Attention::new().bias(Bias::alibi(vec![0.5, 0.25])).softcap(3.0).mask(Mask::causal());
-    let exact = reference::forward(&options, &array(&x), &array(&x), &array(&x)).unwrap().out;
-    expect_close("out", DType::F32, &array(&attention(&x, &x, &x, &options)?), &exact);
-    let plain: Array4<f64> = array(&attention(&x, &x, &x, &Attention::new())?);
-    assert!((plain - exact).iter().any(|difference| difference.abs() > 1e-3));
+fn one_tensor_may_be_queries_keys_and_values() -> Result<()> {
+    let random = &mut Random::new(4);
+    let x = Var::from_tensor(&tensor([1, 2, 9, 8], random)?)?;
+    let options = Attention::new().bias(Bias::alibi_with(vec![0.5, 0.25])).softcap(3.0).mask(Mask::causal());
+    let out = attention(&x, &x, &x, &options)?;
+    let grads = out.sum_all()?.backward()?;
+    let values = array(&x);
+    let exact = reference::forward(&options, &values, &values, &values).unwrap().out;
+    expect_close("out", &array(&out), &exact);
+    let slopes = reference::backward(&options, &values, &values, &values, &exact.mapv(|_| 1.0)).unwrap();
+    expect_close("dx", &array(grads.get(&x).unwrap()), &(slopes.dq + slopes.dk + slopes.dv));
+    Ok(())
+}
+
+#[test]
+fn types_may_differ() -> Result<()> {
+    let random = &mut Random::new(2);
+    let (q, k, v) = (tensor([1, 2, 9, 8], random)?, tensor([1, 2, 7, 8], random)?, tensor([1, 2, 7, 8], random)?);
+    let (k, v) = (Var::from_tensor(&k.to_dtype(DType::BF16)?)?, Var::from_tensor(&v.to_dtype(DType::F16)?)?);
+    let out = attention(&q, &k, &v, &Attention::new())?;
+    assert_eq!(out.dtype(), DType::F32);
+    let exact = reference::forward(&Attention::new(), &array(&q), &array(&k), &array(&v)).unwrap().out;
+    expect_close("out", &array(&out), &exact);
+    let grads = out.sum_all()?.backward()?;
+    assert_eq!(grads.get(&k).unwrap().dtype(), DType::BF16);
+    assert_eq!(grads.get(&v).unwrap().dtype(), DType::F16);
     Ok(())
 }

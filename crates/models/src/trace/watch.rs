@@ -59,6 +59,10 @@ pub fn record(layer: impl FnOnce() -> Result<LayerTrace>) -> Result<()> {
         return Ok(());
     }
     let layer = layer()?;
-    SEEN.with_borrow_mut(|seen| seen.iter_mut().for_each(|seen| seen.push(layer.clone())));
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(seen) = seen {
+            seen.push(layer);
+        }
+    });
     Ok(())
 }
