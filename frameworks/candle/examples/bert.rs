@@ -144,7 +144,7 @@ fn agree(what: &str, ours: &Tensor, theirs: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn main() -> std::result::Result<(), Box<dyn Error>> {
+fn main() -> std::result::Result<(), Box<dyn Error + Send + Sync>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("which folder holds the model? see the first lines of this file")?;
     let (folder, picture) = (Path::new(&folder), arguments.next().unwrap_or("bert.png".into()));
