@@ -57,13 +57,14 @@ model-%: training-data ## train one of them: model-shakespeare, model-digits, mo
 test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
 
 # candle and burn have a workspace and a lock file of their own: they take minutes to build, and newer compilers.
+# Both packages at once, always: with one of them, cargo would choose other features and build most crates anew.
 test-frameworks: data ## foveal-candle and foveal-burn: format, lints, tests, doc examples, examples
 	@mkdir -p out
 	cd frameworks && $(CARGO) fmt --all --check
 	cd frameworks && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	cd frameworks && $(CARGO) test --locked
-	cd frameworks && $(CARGO) run --quiet --locked --package foveal-candle --example bert -- "$(TEST_CACHE)/minilm" ../out/bert.png
-	cd frameworks && $(CARGO) run --quiet --locked --package foveal-burn --example recall -- ../out/recall.png
+	cd frameworks && $(CARGO) run --quiet --locked --example bert -- "$(TEST_CACHE)/minilm" ../out/bert.png
+	cd frameworks && $(CARGO) run --quiet --locked --example recall -- ../out/recall.png
 
 fmt:
 	$(CARGO) fmt --all --check

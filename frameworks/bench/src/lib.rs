@@ -112,7 +112,7 @@ pub fn serve(library: &str, ways: impl Fn(&Work, Who) -> Result<Vec<Way>>) -> Re
     let mut chosen = None;
     for line in std::io::stdin().lock().lines() {
         let request = serde_json::from_str(&line?)?;
-        let reply = answer(&request, library, &mut chosen, &|work| ways(work, who))
+        let reply = answer(&request, library, &mut chosen, &|work: &Work| ways(work, who))
             .unwrap_or_else(|error| json!({"error": error.to_string()}));
         println!("{reply}");
         std::io::stdout().flush()?;

@@ -45,10 +45,13 @@ fn view<'a, E>(tensor: &FlexTensor, values: &'a [E]) -> ArrayView4<'a, E> {
     let layout = tensor.layout();
     let axis = |i: usize| (layout.shape()[i], layout.strides()[i] as usize);
     let [(batch, a), (heads, b), (tokens, c), (dim, d)] = [0, 1, 2, 3].map(axis);
-    // A tensor without values may begin behind the end of its storage.
-    let values = values.get(layout.start_offset()..).unwrap_or_default();
-    ArrayView4::from_shape(Ix4(batch, heads, tokens, dim).strides(Ix4(a, b, c, d)), values)
-        .expect("a tensor lies within its storage")
+    let shape = Ix4(batch, heads, tokens, dim);
+    // A tensor without values may begin behind the end of its storage, and its strides mean nothing.
+    let view = match layout.num_elements() {
+        0 => ArrayView4::from_shape(shape, &[]),
+        _ => ArrayView4::from_shape(shape.strides(Ix4(a, b, c, d)), &values[layout.start_offset()..]),
+    };
+    view.expect("a tensor lies within its storage")
 }
 
 /// Room for a result, in the type of a tensor.

@@ -50,9 +50,12 @@ fn view<'a, E>(what: &str, values: &'a [E], layout: &Layout) -> Result<ArrayView
     let (&[batch, heads, tokens, dim], stride) = (layout.dims(), layout.stride()) else {
         bail!("{what} has the shape {:?}; attention takes [batch, heads, tokens, dim]", layout.shape());
     };
-    // A tensor without values may begin behind the end of its storage.
-    let values = values.get(layout.start_offset()..).unwrap_or_default();
     let shape = Ix4(batch, heads, tokens, dim);
+    // A tensor without values may begin behind the end of its storage, and its strides mean nothing.
+    if layout.shape().elem_count() == 0 {
+        return ArrayView4::from_shape(shape, &[]).map_err(Error::wrap);
+    }
+    let values = values.get(layout.start_offset()..).unwrap_or_default();
     let stride = Ix4(stride[0], stride[1], stride[2], stride[3]);
     ArrayView4::from_shape(shape.strides(stride), values).map_err(Error::wrap)
 }

@@ -9,7 +9,7 @@ use foveal_framework_bench as bench;
 use foveal_framework_bench::{Answer, Answers, Way, Who, Work, serve};
 
 fn main() -> bench::Result<()> {
-    serve("candle 0.11.1", |work, who| Ok(if work.trains { training(work, who)? } else { forward(work, who)? }))
+    serve("candle 0.11.1", |work, who| if work.trains { training(work, who) } else { forward(work, who) })
 }
 
 fn tensor(work: &Work, name: &str) -> bench::Result<Tensor> {
