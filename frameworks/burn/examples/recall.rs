@@ -26,7 +26,7 @@ const PAIRS: usize = 12;
 const BATCH: usize = 16;
 const HEADS: usize = 2;
 const WIDTH: usize = 32;
-const STEPS: usize = 300;
+const STEPS: usize = 100;
 
 #[derive(Module, Debug)]
 struct Recall {
@@ -118,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for step in 0..=STEPS {
         let batch = Batch::draw(random, &device);
         let loss = cross_entropy.forward(model.forward(&batch)?, batch.answers);
-        if step % 50 == 0 {
+        if step % 20 == 0 {
             println!("step {step:3}: loss {:.3}", loss.clone().into_scalar::<f32>());
         }
         let gradients = GradientsParams::from_grads(loss.backward(), &model);

@@ -111,7 +111,7 @@ fn a_gradient_reaches_what_was_computed_before() {
         };
         let grads = loss(w.clone()).backward();
         let grad = array(&w.grad(&grads).unwrap());
-        let values = w.into_data().into_vec::<f32>().unwrap();
+        let values = w.into_data().try_into_vec::<f32>().unwrap();
         for at in [0, 13, 63] {
             let at_step = |step: f32| {
                 let mut moved = values.clone();

@@ -18,7 +18,7 @@ fn refusal(q: &Tensor<4>, k: &Tensor<4>, v: &Tensor<4>, options: &Attention) -> 
 fn bad_calls_are_errors_that_say_why() {
     for device in [Device::flex(), Device::flex().autodiff()] {
         let plain = &Attention::new();
-        let zeros = |dim: [usize; 4]| Tensor::<4>::zeros(dim, &device).require_grad();
+        let zeros = |dim: [usize; 4]| Tensor::<4>::zeros(dim, &device).set_require_grad(device.is_autodiff());
         let x = zeros([1, 2, 3, 4]);
         let double = x.clone().cast(DType::F64);
         assert!(refusal(&double, &x, &x, plain).contains("F64"));

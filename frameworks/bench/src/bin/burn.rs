@@ -70,5 +70,5 @@ fn naive(work: &Work, device: &Device) -> Forward {
 }
 
 fn numbers(name: &'static str, tensor: Tensor<4>) -> Answer {
-    (name, Box::new(move || Ok(tensor.into_data().into_vec::<f32>()?)))
+    (name, Box::new(move || Ok(tensor.into_data().try_into_vec::<f32>()?)))
 }

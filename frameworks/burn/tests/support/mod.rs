@@ -11,6 +11,6 @@ pub fn tensor(dim: [usize; 4], random: &mut Random, device: &Device) -> Tensor<4
 
 /// The values of a tensor.
 pub fn array(tensor: &Tensor<4>) -> Array4<f64> {
-    let values = tensor.clone().into_data_as::<f64>().into_vec::<f64>().unwrap();
+    let values = tensor.clone().into_data_as::<f64>().try_into_vec::<f64>().unwrap();
     Array4::from_shape_vec(tensor.dims(), values).unwrap()
 }
