@@ -149,7 +149,9 @@ fn main() -> std::result::Result<(), Box<dyn Error + Send + Sync>> {
     let folder = arguments.next().ok_or("which folder holds the model? see the first lines of this file")?;
     let (folder, picture) = (Path::new(&folder), arguments.next().unwrap_or("bert.png".into()));
     let config: Config = serde_json::from_slice(&std::fs::read(folder.join("config.json"))?)?;
-    let tokenizer = Tokenizer::from_file(folder.join("tokenizer.json"))?;
+    let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json"))?;
+    // Texts as long as they are: the file may ask for 128 tokens, come what may.
+    tokenizer.with_padding(None).with_truncation(None)?;
     let encode = |text: &str| tokenizer.encode(text, true).map(|encoding| encoding.get_ids().to_vec());
     let tensors = candle_core::safetensors::load(folder.join("model.safetensors"), &Device::Cpu)?;
     let vb = VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu);
