@@ -60,12 +60,10 @@ impl<C: CheckpointStrategy> FovealBackend for Autodiff<Flex, C> {
         match Attend.prepare::<C>([q.node(), k.node(), v.node()]).compute_bound().stateful() {
             OpsKind::Tracked(mut prepared) => {
                 let inputs = [&q, &k, &v].map(|tensor| prepared.checkpoint(tensor));
-                let out = call.forward(&q.primitive(), &k.primitive(), &v.primitive());
+                let out = call.forward(q.primitive(), k.primitive(), v.primitive());
                 prepared.finish(Kept { inputs, out: out.clone(), call }, out)
             }
-            OpsKind::UnTracked(prepared) => {
-                prepared.finish(call.forward(&q.primitive(), &k.primitive(), &v.primitive()))
-            }
+            OpsKind::UnTracked(prepared) => prepared.finish(call.forward(q.primitive(), k.primitive(), v.primitive())),
         }
     }
 }
