@@ -15,11 +15,13 @@ SENTENCE := The student reads two books.
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # The commit or tag that the public interface is compared with: the last release, or the last commit where there is none.
 SINCE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD)
+# Where `make data` puts what it fetches.
+TEST_CACHE = $(if $(FOVEAL_TEST_CACHE),$(FOVEAL_TEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/foveal-test)
 # Installing takes root.
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test fmt lint rust-test examples lessons lessons-test site page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
+.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +55,16 @@ model-%: training-data ## train one of them: model-shakespeare, model-digits, mo
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
 test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
+
+# candle and burn have a workspace and a lock file of their own: they take minutes to build, and newer compilers.
+# Both packages at once, always: with one of them, cargo would choose other features and build most crates anew.
+test-frameworks: data ## foveal-candle and foveal-burn: format, lints, tests, doc examples, examples
+	@mkdir -p out
+	cd frameworks && $(CARGO) fmt --all --check
+	cd frameworks && $(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	cd frameworks && $(CARGO) test --locked
+	cd frameworks && $(CARGO) run --quiet --locked --example bert -- "$(TEST_CACHE)/minilm" ../out/bert.png
+	cd frameworks && $(CARGO) run --quiet --locked --example recall -- ../out/recall.png
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -149,7 +161,7 @@ semver: ## compare the public interface with that of the last release, or of SIN
 bench: ## the engine alone, against the limits of the machine
 	$(CARGO) bench -p foveal --bench engine -- $(ARGS)
 
-compare: ## engine, models and training against PyTorch, transformers, ONNX Runtime and candle; see out/compare.json
+compare: ## engine, models and training against PyTorch, transformers, ONNX Runtime, candle and burn; see out/compare.json
 	CARGO=$(CARGO) $(PYTHON) bench/compare.py $(ARGS)
 
 ifndef PYTHON

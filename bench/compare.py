@@ -1,7 +1,7 @@
 """Measures Foveal against its rivals in alternating rounds: `make compare`.
 
-The engine against attention of others (engine.py), models and training against transformers and PyTorch (models.py). Every
-answer is checked against float64 before it is timed. A ratio is the median over the rounds of theirs / ours, so above 1
+The engine against attention of others (engine.py), models and training against transformers and PyTorch (models.py), calls
+through candle and burn (frameworks.py). Every answer is checked against float64 before it is timed. A ratio is the median over the rounds of theirs / ours, so above 1
 Foveal is faster. Prints a table and writes out/compare.json, one object a row.
 
 With --against REVISION the rival is Foveal itself as it was then: no work may have become slower.
@@ -18,11 +18,12 @@ from pathlib import Path
 
 from build import ROOT, bench, checked_out
 from engine import Engine
+from frameworks import frameworks
 from models import FirstToken, Models
 from rounds import Failed, Turn, Worker, detail, measure, paired, progress
 from work import Check, Suite, Work, Wrong
 
-RIVALS = ["torch", "flex", "onnxruntime", "candle", "transformers"]
+RIVALS = ["torch", "flex", "onnxruntime", "candle", "burn", "transformers"]
 NO_SLOWER = 0.97  # what is within the noise of a paired measurement
 
 
@@ -190,10 +191,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "compare.json")
     options = parser.parse_args()
 
-    suites = [Engine(), Models(), FirstToken()]
+    suites = [Engine(), Models(), FirstToken(), *frameworks()]
     everything = [(suite, work) for suite in suites for work in suite.works()]
     before = checked_out(options.against) if options.against else None
     if before:
+        everything = [(suite, work) for suite, work in everything if suite.bench]
         everything = [(suite, against_before(work)) for suite, work in everything if work.unit != "MiB"]
     chosen = [(suite, work) for suite, work in everything if options.only in work.name]
     if not chosen:

@@ -41,7 +41,7 @@ Check = Callable[[dict, dict[str, str]], None]
 class Suite(Protocol):
     """Works of one kind, and the programs that do them."""
 
-    bench: tuple[str, str]  # our own program: its package and its name
+    bench: tuple[str, str] | None  # our own program: its package and its name; None if an earlier one is no rival
 
     def works(self) -> list[Work]: ...
 

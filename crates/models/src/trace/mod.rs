@@ -26,6 +26,7 @@ mod builder;
 mod cell;
 mod layer;
 mod probe;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +36,7 @@ pub use self::builder::LayerTraceBuilder;
 pub use self::cell::Cell;
 pub use self::layer::LayerTrace;
 pub use self::probe::Probe;
+pub use self::watch::{record, watch};
 use crate::{Error, Result};
 
 /// Which attention of a model.
