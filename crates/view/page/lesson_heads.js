@@ -28,8 +28,8 @@ export function heads(box, look) {
   const wide = data.heads + 1;
   const body = [...Array(data.layers).keys()].map((layer) => html("tr", {}, html("th", { scope: "row" }, String(layer)), ...buttons.slice(layer * wide, (layer + 1) * wide).map((button) => html("td", {}, button))));
   const say = tr(
-    `The model “${data.model}” has read “${data.text}”. Click a head to switch it off: what does it write next? The darker a head, the more the text misses it.`,
-    `모델 “${data.model}”가 “${data.text}”까지 읽었습니다. 헤드를 눌러 끄면 다음에 무엇을 쓸까요? 진한 헤드일수록 없으면 글을 맞히기 어렵습니다.`,
+    `The model “${data.model}” has read “${data.text}”. Click a head to switch it off: what does it write next? The more a head stands out, the more the text misses it.`,
+    `모델 “${data.model}”가 “${data.text}”까지 읽었습니다. 헤드를 눌러 끄면 다음에 무엇을 쓸까요? 눈에 띄는 헤드일수록 없으면 글을 맞히기 어렵습니다.`,
   );
   box.replaceChildren(html("p", { class: "do" }, say), html("table", { class: "weights heads" }, head, ...body), result, note);
   const label = (/** @type {string} */ token) => token.replace(/\n/g, "↵").replace(/^ /, "␣");
