@@ -68,7 +68,10 @@ pub fn run(learn: &Learn, mut output: Output) -> Result<()> {
             language.of("--answer needs the name of an exercise", "--answer에는 문제 이름이 필요합니다").to_owned()
         ),
         (Some(exercise), Some(answer)) => learner.answer(exercise, answer),
-        (exercise, None) if learn.hint => learner.hint(exercise.or_else(|| learner.next()).unwrap_or(&LAST)),
+        (exercise, None) if learn.hint => {
+            let exercise = exercise.or_else(|| learner.next()).unwrap_or(&LAST);
+            learner.hint(exercise)
+        }
         (exercise, None) if learn.watch => learner.watch(exercise),
         (exercise, None) => learner.ask(exercise),
     }
@@ -159,7 +162,7 @@ impl Learner {
             } else {
                 ""
             };
-            table.row([mark, exercise.name, &exercise.chapter.to_string(), exercise.title.get(language.into())]);
+            table.row([mark, exercise.name, &exercise.chapter.to_string(), *exercise.title.get(language.into())]);
         }
         let done = self.progress.done(EXERCISES.iter().map(|exercise| exercise.name));
         let of = EXERCISES.len();

@@ -25,12 +25,12 @@ pub(crate) struct Written {
 /// with commas taken for those of thousands, they are. The word that is no number, if there is one.
 pub(crate) fn numbers(text: &str, count: usize) -> Result<Written, String> {
     let plain = separated(text, true)?;
-    if plain.values.len() != count && text.contains(',') {
-        if let Ok(grouped) = separated(text, false) {
-            if grouped.values.len() == count {
-                return Ok(grouped);
-            }
-        }
+    if plain.values.len() != count
+        && text.contains(',')
+        && let Ok(grouped) = separated(text, false)
+        && grouped.values.len() == count
+    {
+        return Ok(grouped);
     }
     Ok(plain)
 }

@@ -6,7 +6,7 @@ use foveal_view::{Look, Theme};
 use serde_json::{Value, json};
 
 pub fn all() -> Result<Value> {
-    let exercises = EXERCISES.iter().map(|exercise| {
+    let exercises = EXERCISES.iter().map(|exercise| -> Result<Value> {
         let Task { question, sections, expected, hints, mistakes, explanation, .. } = exercise.task()?;
         let sections = sections.iter().map(shown).collect::<Result<Vec<_>>>()?;
         Ok(json!({

@@ -56,16 +56,12 @@ impl Learner {
         {
             passed.insert(exercise.name);
             let task = self.task(exercise)?;
-            if let Expected::Code(code) = &task.expected {
-                if let Some(obstacle) = Workshop::obstacle(code) {
-                    let skipped = self.tr("skipped", "건너뜁니다");
-                    self.output.line(&format!(
-                        "{}: {skipped}: {}",
-                        exercise.name,
-                        obstacle.get(self.output.language.into())
-                    ))?;
-                    continue;
-                }
+            if let Expected::Code(code) = &task.expected
+                && let Some(obstacle) = Workshop::obstacle(code)
+            {
+                let (skipped, why) = (self.tr("skipped", "건너뜁니다"), obstacle.get(self.output.language.into()));
+                self.output.line(&format!("{}: {skipped}: {why}", exercise.name))?;
+                continue;
             }
             if self.one(exercise, &task, &mut line)? == End::Quit {
                 return Ok(());

@@ -351,7 +351,7 @@ fn alignment() -> Result<Task> {
     let names = ["word-1", "word-2", "word-3", "word-4", "word-5", "word-6", "word-7", "word-8"];
     let last = options.last().copied();
     let wrong = options.iter().filter(|&&j| j != best).zip(names).map(|(&j, name)| {
-        let share = fixed(f64::from(weight(j)), 3);
+        let (share, other) = (fixed(f64::from(weight(j)), 3), columns.labels[j].trim());
         let why = if Some(j) == last {
             text(
                 format!("The last word of the one is not made from the last of the other: Korean puts the verb last. Its weight here is {share}."),
@@ -359,8 +359,8 @@ fn alignment() -> Result<Task> {
             )
         } else {
             text(
-                format!("The row of {word} has a weight of {share} there. Look for the darkest cell of the row."),
-                format!("{word} 행에서 그 가중치는 {share}입니다. 행에서 가장 진한 칸을 찾으십시오."),
+                format!("The row of {word} gives {other} a weight of {share}. Look for the strongest cell of the row."),
+                format!("{word} 행에서 {other}의 가중치는 {share}입니다. 행에서 가장 강한 칸을 찾으십시오."),
             )
         };
         (name, Text::from(columns.labels[j].trim()), why)
