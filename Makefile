@@ -21,7 +21,7 @@ TEST_CACHE = $(if $(FOVEAL_TEST_CACHE),$(FOVEAL_TEST_CACHE),$(or $(XDG_CACHE_HOM
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
+.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site site-test page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,7 +54,7 @@ models: training-data ## train the models inside the program again, from nothing
 model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
-test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test ## format, lints, all tests, doc examples, examples, the page in a browser
+test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test site-test ## format, lints, all tests, doc examples, examples, the page in a browser
 
 # candle and burn have a workspace and a lock file of their own: they take minutes to build, and newer compilers.
 # Both packages at once, always: with one of them, cargo would choose other features and build most crates anew.
@@ -132,7 +132,13 @@ lessons-test: site
 	FOVEAL=target/debug/foveal python3 scripts/lessons.py check
 
 site: out/site-modules/ready ## the lessons as a site that works from its folder, out/site/index.html
-	SITE_MODULES=out/site-modules node scripts/site/build.mjs out/site
+	$(CARGO) run --quiet --package foveal-cli -- learn --list --json >out/learn.json
+	$(CARGO) run --quiet --package foveal-view --example lesson -- out/lesson.js
+	SITE_MODULES=out/site-modules node scripts/site/build.mjs out/site out/learn.json out/lesson.js
+
+# The site in real Chromium: links, pictures, formulas, and the parts to try, in both languages.
+site-test: site .venv-browser/ready chromium
+	.venv-browser/bin/python scripts/site/check.py out/site out/learn.json
 
 out/site-modules/ready: scripts/site/build.mjs
 	npm install --silent --no-save --prefix out/site-modules markdown-it@14 markdown-it-attrs@4 katex@0.16

@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 mod explore;
+mod learn;
 mod model;
 mod page;
 mod train;
@@ -13,6 +14,7 @@ use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
 pub use self::explore::Explore;
+pub use self::learn::Learn;
 pub use self::model::ShowModel;
 pub use self::page::PageOptions;
 pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
@@ -36,7 +38,8 @@ Examples:
   foveal translate \"The student reads two books.\"
   foveal heads --model SmolLM2.gguf
   foveal map --model SmolLM2.gguf book.txt -o map.png
-  foveal lab by-hand";
+  foveal lab by-hand
+  foveal learn";
 
 /// What every command understands.
 #[derive(Args, Debug)]
@@ -82,6 +85,8 @@ pub enum Command {
     Train(Train),
     /// Experiments with attention, each explained
     Lab(Lab),
+    /// Exercises that check themselves
+    Learn(Learn),
     /// How fast attention is on this machine
     Bench(Bench),
     /// Completions for a shell, or the manual page

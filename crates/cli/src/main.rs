@@ -10,6 +10,7 @@ mod generate;
 mod heads;
 mod lab;
 mod language;
+mod learn;
 mod map;
 mod model;
 mod output;
@@ -56,6 +57,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Translate(translate) => translate::run(&translate, output),
         Command::Train(train) => train::run(&train, output),
         Command::Lab(lab) => lab::run(&lab, output),
+        Command::Learn(learn) => learn::run(&learn, output),
         Command::Bench(bench) => bench::run(&bench, output),
         Command::Completions(completions) => completions::run(&completions, output),
     };
@@ -63,6 +65,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads has seen enough, as in `foveal … | head`.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<learn::WrongAnswer>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("foveal: {error:#}");
             ExitCode::FAILURE

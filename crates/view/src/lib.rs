@@ -31,7 +31,7 @@ pub use colour::{Palette, Rgb};
 pub use error::Error;
 pub use language::Language;
 pub use look::{Look, Theme};
-pub use page::{Group, Kind, Layer, Page, Storage, Tokens};
+pub use page::{Group, Kind, Layer, Page, Storage, Tokens, lesson_script};
 pub use pool::pool;
 pub use save::{Format, write};
 pub use scale::Steps;

@@ -15,6 +15,15 @@ pub(crate) use still::still;
 use crate::scene::{Caption, Scene, caption_setters, check_count, check_shape, strings};
 use crate::{Error, Language, Look};
 
+/// The script behind the parts of the lessons that one can try: the page's program with its engine, for documents that have
+/// elements `data-try`. See `scripts/site`.
+///
+/// # Errors
+/// If the program's modules cannot be joined, which would be a mistake in this crate.
+pub fn lesson_script() -> Result<String, Error> {
+    program::lesson_script().map_err(|problem| Error::Internal { doing: "joining the lessons' script", problem })
+}
+
 /// The tokens along one side of a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tokens {

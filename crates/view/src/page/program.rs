@@ -1,5 +1,8 @@
 //! The page's program, as it is in the folder `page`.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use super::join::join;
 use crate::colour::categorical;
 use crate::{Palette, Theme};
@@ -26,6 +29,15 @@ const MODULES: &[(&str, &str)] = &modules![
     "events.js",
     "explain.js",
     "head_scores.js",
+    "lesson.js",
+    "lesson_drag.js",
+    "lesson_draw.js",
+    "lesson_exercises.js",
+    "lesson_heads.js",
+    "lesson_mask.js",
+    "lesson_positions.js",
+    "lesson_scale.js",
+    "lesson_weights.js",
     "lines.js",
     "live.js",
     "look.js",
@@ -61,6 +73,18 @@ pub(super) fn page_script() -> Result<String, String> {
 /// The script of its workers.
 pub(super) fn worker_script() -> Result<String, String> {
     script("worker.js")
+}
+
+/// The script of the parts of the lessons that one can try. It brings along what the page has in its own document: the colours
+/// and the engine.
+pub(super) fn lesson_script() -> Result<String, String> {
+    let part = |id: &str, text: &str| {
+        let (id, text) = (serde_json::json!(id), serde_json::json!(text));
+        format!(
+            "document.head.append(Object.assign(document.createElement(\"script\"), {{ type: \"text/plain\", id: {id}, textContent: {text} }}));\n"
+        )
+    };
+    Ok(part("palettes", &palettes()) + &part("wasm", &STANDARD.encode(ENGINE)) + &script("lesson.js")?)
 }
 
 fn script(main: &str) -> Result<String, String> {

@@ -1,0 +1,16 @@
+pub struct Running {
+    pub max: f64,
+    pub sum: f64,
+    pub mix: f64,
+}
+
+impl Running {
+    pub fn add(&mut self, scores: &[f64], values: &[f64]) {
+        self.max = 0.0;
+        for (score, value) in scores.iter().zip(values) {
+            let e = (score - self.max).exp();
+            self.sum += e;
+            self.mix += e * value;
+        }
+    }
+}
