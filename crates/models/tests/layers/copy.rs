@@ -3,9 +3,10 @@
 use foveal::{Attention, Mask};
 use foveal_models::Error;
 use foveal_models::layer::{
-    CopyHead, CrossEntropy, Embedding, MultiHeadAttention, Parameters, Pointed, PointerGradient, Random,
+    CopyHead, CrossEntropy, Embedding, MultiHeadAttention, Param, ParamMut, Parameters, Pointed, PointerGradient,
+    Random,
 };
-use ndarray::{Array2, Array3, ArrayViewD, arr0};
+use ndarray::{Array2, Array3, arr0};
 
 use crate::fixture::Fixture;
 
@@ -20,13 +21,13 @@ struct Decoder {
 }
 
 impl Parameters for Decoder {
-    fn visit<'a>(&'a self, _: &str, f: &mut dyn FnMut(&str, ArrayViewD<'a, f32>)) {
-        self.attention.visit("attention", f);
-        self.embedding.visit("embedding", f);
-        self.copy.visit("", f);
+    fn params<'a>(&'a self, _: &str, f: &mut dyn FnMut(&str, Param<'a>)) {
+        self.attention.params("attention", f);
+        self.embedding.params("embedding", f);
+        self.copy.params("", f);
     }
 
-    fn params_mut<'a>(&'a mut self, _: &str, f: &mut dyn FnMut(&str, foveal_models::layer::ParamMut<'a>)) {
+    fn params_mut<'a>(&'a mut self, _: &str, f: &mut dyn FnMut(&str, ParamMut<'a>)) {
         self.attention.params_mut("attention", f);
         self.embedding.params_mut("embedding", f);
         self.copy.params_mut("", f);
