@@ -272,9 +272,9 @@ impl Reader {
         let mut dx = self.decoder_norm.backward(&saved.decoder_norm, dhidden, &mut grad.decoder_norm)?;
         let mut dmemory = None;
         // The last layer comes first, and its cross-attention points.
-        let mut pointer = Some(PointerGradient { head: POINTER, dweights: gradients.dweights.view() });
+        let mut pointer = Some(PointerGradient { head: POINTER, dweights: gradients.dweights.view() }.into());
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
-            let gradients = block.backward_pointing(saved, dx, pointer.take(), &mut grad.decoder[layer])?;
+            let gradients = block.backward(saved, dx, pointer.take(), &mut grad.decoder[layer])?;
             block::collect(&mut dmemory, gradients.dmemory)?;
             dx = gradients.dx;
         }

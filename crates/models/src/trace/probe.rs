@@ -59,9 +59,9 @@ impl Probe {
         self.capture != Capture::None
     }
 
-    /// A probe that switches off the same heads and keeps what it is told to, for a part of a run.
+    /// A probe that switches off the same heads, tells the same listener, and keeps what it is told to, for a part of a run.
     pub(crate) fn with_capture(&self, capture: Capture) -> Probe {
-        Probe { capture, off: self.off.clone(), kept: BTreeMap::new() }
+        Probe { capture, off: self.off.clone(), listener: self.listener.clone(), kept: BTreeMap::new() }
     }
 
     /// Takes over what another probe has kept of a part of this run, as far as this one keeps it.
