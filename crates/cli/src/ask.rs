@@ -4,10 +4,11 @@ mod documents;
 mod pictures;
 
 use anyhow::{Result, bail};
-use foveal_models::reading::{Answered, Asker, Limits, ask_language_model};
+use foveal_models::reading::{Answered, Asker, Limits, ask_language_model, refusal};
 use foveal_models::retrieval::{Bm25, Ranked, rank_by_meaning};
 use foveal_models::{Model, OpenModel};
 use serde_json::{Value, json};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use self::documents::{Documents, Passage};
 use crate::arguments::Ask;
@@ -89,11 +90,13 @@ impl Found<'_> {
         let weights = self.answered.weights();
         let columns =
             ["", tr("attention", "어텐션"), tr("score", "순위 점수"), tr("from", "출처"), tr("passage", "글")];
+        let sources = (0..weights.len()).map(|n| self.passage(n).source.width()).max().unwrap_or(0);
+        let room = output.width().saturating_sub(sources + 33).max(20);
         let mut table = Table::new(columns).text_columns([3, 4]);
         for (n, weight) in weights.iter().enumerate() {
             let passage = self.passage(n);
-            let mark = if best == Some(n) { "→" } else { "" };
-            let beginning = shortened(passage.text, output.width().saturating_sub(50).max(20));
+            let mark = if best == Some(n) { "→" } else { " " };
+            let beginning = shortened(passage.text, room);
             let score = format!("{:.2}", self.ranked[n].score);
             table.row([
                 format!("{mark} {}", n + 1),
@@ -143,17 +146,16 @@ impl Found<'_> {
     }
 }
 
-/// What is said instead of an answer, in the language of the question.
-fn refusal(question: &str) -> &'static str {
-    let korean = question.chars().any(|c| ('가'..='힣').contains(&c));
-    if korean { "이 글에는 답이 없습니다" } else { "not in these passages" }
-}
-
-/// The beginning of a text, in one line of so many letters.
+/// The beginning of a text, in one line of so many columns.
 fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
+    let mut width = 0;
+    let end = line.char_indices().find(|(_, c)| {
+        width += c.width().unwrap_or(0);
+        width > most
+    });
+    match end {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
     }
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use support::{foveal, json, printed, refused, text};
 
-const NOTES: &str = "Anna lives in Rome. She works at the library.\n\nThe brass key is under the stairs.\n\nTom bought a red \
+const NOTES: &str = "Anna lives in Rome. She is 34 years old and works at the library.\n\nThe brass key is under the stairs.\n\nTom bought a red \
                      lamp at the market for 12 dollars.\n\n민수는 부산에 살아요. 그의 직업은 요리사입니다.\n";
 
 fn notes() -> tempfile::TempDir {
@@ -24,6 +24,7 @@ fn a_question_is_answered_from_a_folder() {
     let path = folder.path().to_str().unwrap();
     for (question, answer) in [
         ("Where does Anna live?", "Rome"),
+        ("How old is Anna?", "34"),
         ("Where is the brass key?", "under the stairs"),
         ("Who bought the red lamp?", "Tom"),
         ("민수는 어디에 살아요?", "부산"),
@@ -57,6 +58,26 @@ fn what_is_in_no_passage_is_refused_in_the_language_of_the_question() {
         assert!(json(&["ask", question, "--passages", path])["answer"].is_null());
     }
 }
+
+/// Prose from elsewhere, which has nothing to do with the questions.
+#[test]
+fn ordinary_prose_is_refused() {
+    let folder = notes();
+    let path = folder.path().join("prose.txt");
+    std::fs::write(&path, PROSE).unwrap();
+    for question in
+        ["Where does Anna live?", "How much did the red lamp cost?", "Who won the marathon?", "민수는 몇 살이에요?"]
+    {
+        let figures = json(&["ask", question, "--passages", path.to_str().unwrap()]);
+        assert!(figures["answer"].is_null(), "{question}: {figures}");
+    }
+}
+
+const PROSE: &str = "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and \
+                     nothing particular to interest me on shore, I thought I would sail about a little and see the watery \
+                     part of the world.\n\nIt is a truth universally acknowledged, that a single man in possession of a good \
+                     fortune, must be in want of a wife.\n\nThe compiler turns source code into machine code. Errors are \
+                     printed with the line in which they were found.\n\n산에는 꽃 피네. 꽃이 피네. 갈 봄 여름 없이 꽃이 피네.\n";
 
 #[test]
 fn pictures_and_standard_input() {
@@ -100,15 +121,45 @@ fn bad_input_is_told() {
 }
 
 #[test]
+fn mixed_scripts_get_an_honest_answer() {
+    let folder = notes();
+    let path = folder.path().join("mixed.txt");
+    let mixed = "Anna는 서울에 살아요. Ελένη lives in Αθήνα.\n\nМиша 🙂 хочет в Москву. 東京 is big.";
+    std::fs::write(&path, mixed).unwrap();
+    for question in ["Where does Ελένη live?", "Anna는 어디에 살아요?", "Где Миша?", "東京?", "a\u{301}b\u{200d}c?"]
+    {
+        let figures = json(&["ask", question, "--passages", path.to_str().unwrap()]);
+        // What it says stands in a passage, letter by letter, or it says nothing.
+        let answer = figures["answer"].as_str();
+        assert!(answer.is_none_or(|answer| mixed.contains(answer)), "{question}: {figures}");
+    }
+}
+
+#[test]
 fn a_passage_of_ten_megabytes_is_cut() {
     let folder = notes();
     let path = folder.path().join("long.txt");
-    let mut long = "It rained and rained. ".repeat(470_000);
-    long.push_str("Anna lives in Rome. ");
-    std::fs::write(&path, long).unwrap();
-    let figures = json(&["ask", "Where does Anna live?", "--passages", path.to_str().unwrap()]);
-    assert_eq!(figures["passages"].as_array().unwrap().len(), 10);
-    assert_eq!(figures["answer"], "Rome");
+    // Sentences, and one word without end.
+    for filler in ["It rained and rained. ".repeat(470_000), "비".repeat(3_400_000) + " "] {
+        std::fs::write(&path, filler + "Anna lives in Rome. ").unwrap();
+        let output = bounded(&["ask", "Where does Anna live?", "--json", "--passages", path.to_str().unwrap()]);
+        let figures: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert_eq!(figures["passages"].as_array().unwrap().len(), 10);
+        assert_eq!(figures["answer"], "Rome");
+    }
+    std::fs::write(&path, vec![b'a'; 33 << 20]).unwrap();
+    assert!(refused(&["ask", "Who?", "--passages", path.to_str().unwrap()]).contains("more than 32 MB"));
+}
+
+/// What a command prints that may take a gigabyte of memory, and no more.
+fn bounded(arguments: &[&str]) -> String {
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 1048576 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_foveal")])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The reader of passages: its gradients, its two ways of running, and its answers.
 
 use foveal_models::layer::{CrossEntropy, Parameters, Random};
-use foveal_models::model::{Reader, ReaderConfig};
+use foveal_models::model::{Bert, BertConfig, Reader, ReaderConfig, Sentences};
 use foveal_models::reading::{Asker, Limits, MARKS, Padded, ReaderTokens, reader_vocabulary};
+use foveal_models::retrieval::{Ranked, rank_by_meaning};
 use foveal_models::trace::{Capture, Kind, Probe};
 use foveal_models::train::{Asked, Plan, Questions, Trainer};
 use foveal_models::{Architecture, Checkpoint, Dtype, Error, Model, Tokenizer};
@@ -183,4 +184,39 @@ fn a_small_reader_learns_to_copy() {
     trainer.run(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     let loss = trainer.records().last().unwrap().held_out.unwrap();
     assert!(loss < 0.7, "{loss} nats a token; without a pointer it is {:.1}", (syllables.len() as f32).ln() / 2.0);
+}
+
+/// Each passage by itself, with a passage that is longer than the model can see.
+#[test]
+fn meaning_ranks_by_the_cosine_of_vectors() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = Tokenizer::of_characters("abcdefghijklmnopqrstuvwxyz .").unwrap();
+    let config = BertConfig {
+        vocabulary: tokenizer.vocabulary(),
+        context: 16,
+        width: 16,
+        layers: 2,
+        heads: 4,
+        ..BertConfig::minilm()
+    };
+    let config = BertConfig { hidden: 32, ..config };
+    Bert::new(&config, &mut Random::new(3)).unwrap().save(folder.path(), Dtype::F32).unwrap();
+    tokenizer.save(folder.path()).unwrap();
+    let open = foveal_models::OpenModel::of(&Checkpoint::open(folder.path()).unwrap()).unwrap();
+    let Model::Bert(bert) = &open.model else { panic!("another model") };
+    let passages: Vec<String> =
+        (0..20).map(|n| format!("{} {}", "abc".repeat(1 + n % 7), "xyz".repeat(n % 3))).collect();
+    let ranked = rank_by_meaning(&open, "what is abc", &passages).unwrap();
+    let vector = |text: &str| {
+        let ids: Vec<u32> = open.tokenizer().unwrap().encode(text).unwrap().ids().iter().copied().collect();
+        let ids = if ids.len() > 16 { [&ids[..15], &ids[ids.len() - 1..]].concat() } else { ids };
+        bert.embed(&Sentences::new(&[ids]), &mut Probe::default()).unwrap().row(0).mapv(f64::from)
+    };
+    let question = vector("what is abc");
+    for Ranked { passage, score } in &ranked {
+        let other = vector(&passages[*passage]);
+        let cosine = other.dot(&question) / (other.dot(&other) * question.dot(&question)).sqrt();
+        assert!((f64::from(*score) - cosine).abs() < 1e-4, "{passage}: {score} {cosine}");
+    }
+    assert!(ranked.len() == 20 && ranked.is_sorted_by(|a, b| a.score >= b.score));
 }

@@ -112,7 +112,8 @@ impl<'t> ReaderTokens<'t> {
         marks.push(Side::Passage.mark(0));
         marks.extend(places[..read].iter().map(|at| Side::Passage.mark(units.level_at(&told, at))));
         marks.push(Side::Passage.mark(0));
-        let mut seen = vec![0..0];
+        let mut seen = Vec::with_capacity(read + 2);
+        seen.push(0..0);
         seen.extend_from_slice(&places[..read]);
         seen.push(passage.len()..passage.len());
         Ok(Input { tokens, marks, start, places: seen })

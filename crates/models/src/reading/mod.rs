@@ -9,7 +9,7 @@ pub mod matching;
 mod prompt;
 mod vocabulary;
 
-pub use self::answer::{Answered, Asker, Limits, Place};
+pub use self::answer::{Answered, Asker, Limits, Place, WatchedAnswer, refusal};
 pub use self::input::{Input, Padded, Question, ReaderTokens};
 pub use self::matching::MARKS;
 pub use self::prompt::ask_language_model;

@@ -1,5 +1,5 @@
 //! Passages in the prompt of a language model: the question is put to all of them at once, and its attention is looked at where
-//! the passages stand.
+//! the passages stand. A model that was trained to answer gets it in its own chat template.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use ndarray::{Array2, s};
 
 use super::answer::{Answered, Limits, Place};
 use crate::generate::Session;
+use crate::tokenizer::Message;
 use crate::trace::{Capture, Kind, Probe, Trace};
-use crate::{Encoding, Error, OpenModel, Result};
+use crate::{Encoding, Error, OpenModel, Result, Tokenizer};
 
 /// What a language model is told to say when there is no answer.
 const REFUSAL: &str = "not in these passages";
@@ -28,8 +29,7 @@ pub fn ask_language_model<S: AsRef<str>>(
     let (tokenizer, context) = (open.tokenizer()?, model.shape().context);
     let mut count = passages.len();
     let (prompt, encoding) = loop {
-        let prompt = Prompt::new(question, &passages[..count]);
-        let encoding = tokenizer.encode(&prompt.text)?;
+        let (prompt, encoding) = Prompt::new(question, &passages[..count]).encode(tokenizer)?;
         let tokens = encoding.len() + limits.tokens;
         match tokens <= context {
             true => break (prompt, encoding),
@@ -81,8 +81,23 @@ impl Prompt {
             places.push(start..text.len());
             text.push_str("\n\n");
         }
-        text.push_str(&format!("Question: {}\nAnswer:", question.trim()));
+        text.push_str(&format!("Question: {}", question.trim()));
         Prompt { text, passages: places }
+    }
+
+    /// The tokens of the prompt, and where the passages stand in their text.
+    fn encode(mut self, tokenizer: &Tokenizer) -> Result<(Self, Encoding)> {
+        if tokenizer.chat_template().is_some() {
+            let encoding = tokenizer.encode_chat(&[Message::user(&self.text)])?;
+            // A template may put anything before what the user says.
+            if let Some(start) = encoding.text().find(&self.text) {
+                self.passages.iter_mut().for_each(|place| *place = place.start + start..place.end + start);
+                return Ok((self, encoding));
+            }
+        }
+        self.text.push_str("\nAnswer:");
+        let encoding = tokenizer.encode(&self.text)?;
+        Ok((self, encoding))
     }
 
     /// The tokens that stand in passages, and where.
