@@ -51,7 +51,7 @@ strings: ## fetch English-Korean strings of programs, to train a translator on (
 models: training-data ## train the models inside the program again, from nothing, into crates/assets/models
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh
 
-model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko
+model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko, model-reader
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
 test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test site-test ## format, lints, all tests, doc examples, examples, the page in a browser

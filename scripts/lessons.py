@@ -18,6 +18,8 @@ After `|`: `section "TEXT"` takes the lines from the one that begins with TEXT t
 first line that holds A to the next that holds B; `lines N` at most so many; `measured` says that times are shown, which no
 two runs share: blocks are renewed and not compared, pictures are kept once they are there.
 
+Commands run in a folder of their own, with the files of lessons/files in it.
+
 Usage: lessons.py renew | check        with FOVEAL the program (default: target/release/foveal, then target/debug/foveal)
 
 `check` compares words exactly and numbers to one in their last digit, and also fails where
@@ -28,6 +30,7 @@ Usage: lessons.py renew | check        with FOVEAL the program (default: target/
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,6 +64,7 @@ def run(arguments, language, folder):
     """What a command prints, without colours and at a width that fits a page."""
     if arguments[:1] != ["foveal"]:
         raise Failure(f"a lesson runs foveal, not {arguments[0]!r}")
+    shutil.copytree(LESSONS / "files", folder, dirs_exist_ok=True)
     command = [program(), *arguments[1:], "--lang", language, "--width", "88"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, "NO_COLOR": "1"})
     if done.returncode:

@@ -22,13 +22,15 @@ train() {
     digits)
         $FOVEAL train digits "$cache/mnist/train-images-idx3-ubyte" "$cache/mnist/train-labels-idx1-ubyte" \
             -d "$out/$1" --steps 1500 --half ;;
+    reader)
+        $FOVEAL train questions -d "$out/$1" --half ;;
     *)
         echo "there is no model $1 inside; there are $all" >&2
         exit 1 ;;
     esac
 }
 
-all="translate-en-ko shakespeare digits"
+all="translate-en-ko shakespeare digits reader"
 for name in ${*:-$all}; do
     rm -rf "${out:?}/$name"
     train "$name"

@@ -33,7 +33,7 @@ macro_rules! file {
 }
 
 /// All models inside.
-pub const MODELS: [Asset; 3] = [
+pub const MODELS: [Asset; 4] = [
     Asset {
         name: "shakespeare",
         config: file!("shakespeare/config.json"),
@@ -53,6 +53,13 @@ pub const MODELS: [Asset; 3] = [
         config: file!("digits/config.json"),
         weights: file!("digits/model.safetensors"),
         tokenizer: None,
+        target: None,
+    },
+    Asset {
+        name: "reader",
+        config: file!("reader/config.json"),
+        weights: file!("reader/model.safetensors"),
+        tokenizer: Some(file!("reader/tokenizer.json")),
         target: None,
     },
 ];

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod ask;
 mod explore;
 mod learn;
 mod model;
@@ -13,11 +14,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use foveal_models::TokenAxis;
 use foveal_models::trace::Kind;
 
+pub use self::ask::Ask;
 pub use self::explore::Explore;
 pub use self::learn::Learn;
 pub use self::model::ShowModel;
 pub use self::page::PageOptions;
-pub use self::train::{Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainRepeats, TrainTask, TrainText};
+pub use self::train::{
+    Run, ShapeChoice, Train, TrainDigits, TrainPairs, TrainQuestions, TrainRepeats, TrainTask, TrainText,
+};
 use crate::language::Language;
 
 /// Exact attention, and a way to look at all of it.
@@ -36,6 +40,7 @@ Examples:
   foveal see --model gpt2 --head all \"The cat sat on the mat\" -o heads.svg
   foveal see --image digit.png
   foveal translate \"The student reads two books.\"
+  foveal ask \"Where does Anna live?\" --passages notes/*.txt
   foveal heads --model SmolLM2.gguf
   foveal map --model SmolLM2.gguf book.txt -o map.png
   foveal lab by-hand
@@ -81,6 +86,8 @@ pub enum Command {
     Model(ShowModel),
     /// Translate English to Korean, and see what each word was made from
     Translate(Translate),
+    /// Answer a question from passages, and see which of them were looked at
+    Ask(Ask),
     /// Train a model: on a text, on pairs of sentences, or on digits
     Train(Train),
     /// Experiments with attention, each explained
@@ -96,7 +103,8 @@ pub enum Command {
 /// Which model.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ModelChoice {
-    /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko, digits
+    /// A folder, a .gguf file, a name on the Hugging Face hub, or one of those inside: shakespeare, translate-en-ko,
+    /// digits, reader
     #[arg(short, long, value_name = "PATH|NAME")]
     pub model: Option<String>,
 }

@@ -20,6 +20,9 @@ use crate::source;
 /// What is read where nothing is given.
 const LINE: &str = "ROMEO: But soft, what light through yonder window breaks?";
 const SENTENCE: &str = "The student reads two books.";
+const QUESTION: &str = "Where is the brass key?";
+const PASSAGES: &str = "Anna lives in Rome. She works at the library.\nTom left the brass key under the stairs.\n\
+                        The concert begins at seven o'clock at the town hall.";
 
 pub fn run(explore: &Explore, output: Output) -> Result<()> {
     if output.file().is_some() {
@@ -89,6 +92,10 @@ fn beginning(explore: &Explore, explorer: &Explorer, model: &str) -> Result<Opti
             Some(Reads::Image) | None => return Ok(None),
             Some(Reads::Translation) => SENTENCE.to_owned(),
             Some(Reads::Text) => LINE.to_owned(),
+            Some(Reads::Question) => {
+                let (question, passages) = (QUESTION.to_owned(), PASSAGES.to_owned());
+                return Ok(Some(RunRequest { text: Some(question), passages: Some(passages), ..request }));
+            }
         },
         (text, file) => source::text(text.as_deref(), file.as_deref())?,
     };

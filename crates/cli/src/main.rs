@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod ask;
 mod bench;
 mod completions;
 mod explore;
@@ -55,6 +56,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Generate(generate) => generate::run(&generate, output),
         Command::Model(model) => model::run(&model, output),
         Command::Translate(translate) => translate::run(&translate, output),
+        Command::Ask(ask) => ask::run(&ask, output),
         Command::Train(train) => train::run(&train, output),
         Command::Lab(lab) => lab::run(&lab, output),
         Command::Learn(learn) => learn::run(&learn, output),

@@ -6,6 +6,7 @@ mod judged;
 mod material;
 mod pairs;
 mod progress;
+mod questions;
 mod repeats;
 mod text;
 
@@ -29,6 +30,7 @@ pub fn run(train: &Train, output: Output) -> Result<()> {
         TrainTask::Pairs(arguments) => pairs::run(arguments, output),
         TrainTask::Repeats(arguments) => repeats::run(arguments, output),
         TrainTask::Digits(arguments) => digits::run(arguments, output),
+        TrainTask::Questions(arguments) => questions::run(arguments, output),
     }
 }
 

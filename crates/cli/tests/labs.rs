@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// Each experiment with knobs that make it quick. `patterns` needs a model and has tests of its own.
-const QUICK: [(&str, &[&str]); 12] = [
+const QUICK: [(&str, &[&str]); 13] = [
     ("by-hand", &[]),
     ("scale", &["--dims", "4,16", "--tokens", "8"]),
     ("causal", &["--tokens", "4", "--dims", "8"]),
@@ -16,6 +16,7 @@ const QUICK: [(&str, &[&str]); 12] = [
     ("complexity", &["--tokens", "32,64", "--dims", "8"]),
     ("family", &["--tokens", "512,1024", "--dims", "8"]),
     ("positions", &["--tokens", "5", "--dims", "8"]),
+    ("passages", &["--tokens", "1,2"]),
     ("configurations", &["--tokens", "1024"]),
     ("train-heads", &["--heads", "1,2", "--steps", "10"]),
     ("train-unmasked", &["--steps", "10"]),
@@ -80,7 +81,7 @@ fn all_are_listed_in_both_languages() {
     assert!(english.contains("Attention by hand") && korean.contains("어텐션"));
     let listed = foveal(&["lab", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-    assert_eq!(listed.as_array().map(Vec::len), Some(13));
+    assert_eq!(listed.as_array().map(Vec::len), Some(14));
     assert!(listed[1]["description"].as_str().is_some_and(|text| text.contains("variance")));
 }
 

@@ -35,6 +35,8 @@ pub enum Reads {
     Translation,
     /// An image.
     Image,
+    /// A question, and passages to find the answer in.
+    Question,
 }
 
 struct Entry {
@@ -144,6 +146,7 @@ impl Catalog {
                 Reads::Text => "text",
                 Reads::Translation => "translation",
                 Reads::Image => "image",
+                Reads::Question => "question",
             };
             let from = match entry.origin {
                 Origin::Inside => "inside",
@@ -211,6 +214,7 @@ fn reads(architecture: Architecture) -> Reads {
     match architecture {
         Architecture::Vit => Reads::Image,
         Architecture::Transformer => Reads::Translation,
+        Architecture::Reader => Reads::Question,
         _ => Reads::Text,
     }
 }

@@ -5,6 +5,8 @@ use foveal_models::generate::Session;
 use foveal_models::generate::beam::{Search, search_with, watch_with};
 use foveal_models::layer::log_softmax;
 use foveal_models::model::{Bert, LanguageModel, Sentences, Transformer, Vit};
+use foveal_models::reading::{Asker as Reader, Limits as AnswerLimits, refusal};
+use foveal_models::retrieval::{Bm25, cut};
 use foveal_models::trace::{Capture, Head, Kind, Probe};
 use foveal_models::{Error, Model, OpenModel, Prediction, TokenAxis, Tokenizer};
 use ndarray::{Array1, ArrayView1};
@@ -13,12 +15,16 @@ use crate::asker::Asker;
 use crate::fault::Fault;
 use crate::image::{Picture, from_base64};
 use crate::request::{HeadName, RunRequest, head_of};
-use crate::run::{Axis, Next, Reading};
+use crate::run::{Axis, Next, PassageShare, Reading};
 
 /// Predictions that a run shows.
 const PREDICTIONS: usize = 10;
 /// Tokens before a prediction that its label may depend on.
 const BEFORE: usize = 32;
+
+/// Characters of a passage at most, and passages that a question is put to.
+const PASSAGE: usize = 320;
+const PASSAGES: usize = 10;
 
 /// What bounds a run.
 #[derive(Clone, Debug)]
@@ -35,7 +41,7 @@ pub struct Limits {
 /// If the model does not read this, it is too long, or a head to switch off is not there.
 pub fn read(open: &OpenModel, request: &RunRequest, limits: &Limits, asker: &Asker) -> Result<Reading, Fault> {
     let off = heads_of(open, &request.off)?;
-    if request.passages.is_some() {
+    if request.passages.is_some() && !matches!(open.model, Model::Reader(_)) {
         return Err(Fault::request(
             format!("{} answers no questions from passages; give it a text alone", open.name),
             format!("{}은(는) 글에서 답을 찾지 않습니다. 텍스트만 입력하십시오", open.name),
@@ -56,6 +62,7 @@ pub fn read(open: &OpenModel, request: &RunRequest, limits: &Limits, asker: &Ask
             read_encoder(open, model, text(request)?, asker.counting(probe, model.config().layers))
         }
         (Model::Transformer(model), None) => translate(open, model, text(request)?, (probe, &off), asker),
+        (Model::Reader(_), None) => answer_from_passages(open, request, probe, asker),
         (model, None) => {
             let model = model.as_language_model()?;
             let ids = open.tokenizer()?.encode(text(request)?)?;
@@ -161,7 +168,7 @@ pub fn top(log_probabilities: &Array1<f32>, count: usize) -> Vec<usize> {
 /// A sequence that attends to itself.
 pub fn of_self(kind: Kind, axis: Axis, trace: foveal_models::Trace, next: Option<Next>) -> Reading {
     let sites = vec![(kind, 0, 0)];
-    Reading { written: None, picture: None, axes: vec![axis], sites, salient: None, trace, next }
+    Reading { written: None, passages: None, picture: None, axes: vec![axis], sites, salient: None, trace, next }
 }
 
 fn read_encoder(open: &OpenModel, model: &Bert, text: &str, mut probe: Probe) -> Result<Reading, Fault> {
@@ -192,11 +199,54 @@ fn translate(
     let aligned = model.config().alignment;
     Ok(Reading {
         written: Some(written.text().trim().to_owned()),
+        passages: None,
         picture: None,
         axes,
         sites: vec![(Kind::Encoder, 0, 0), (Kind::Decoder, 1, 1), (Kind::Cross, 1, 0)],
         salient: aligned.map(|at| (Kind::Cross, at.layer, at.head.map_or(-1, |head| head as i64))),
         trace,
+        next: None,
+    })
+}
+
+/// The answer to a question from the best of the passages, in the order in which they were given.
+fn answer_from_passages(open: &OpenModel, request: &RunRequest, probe: Probe, asker: &Asker) -> Result<Reading, Fault> {
+    let question = text(request)?.trim();
+    if question.is_empty() {
+        return Err(Fault::request("the question is empty; ask something", "질문이 없습니다. 질문을 입력하십시오"));
+    }
+    let lines = request.passages.as_deref().unwrap_or("").lines();
+    let passages: Vec<&str> =
+        lines.flat_map(|line| cut(line, PASSAGE).into_iter().map(move |place| &line[place])).collect();
+    if passages.is_empty() {
+        return Err(Fault::request(
+            format!("{} answers from passages; give some, one a line", open.name),
+            format!("{}은(는) 글에서 답을 찾습니다. 글을 한 줄에 하나씩 입력하십시오", open.name),
+        ));
+    }
+    let ranked = Bm25::new(&passages).rank(question);
+    let mut best: Vec<usize> = ranked.iter().take(PASSAGES).map(|ranked| ranked.passage).collect();
+    best.sort_unstable();
+    let passages: Vec<&str> = best.into_iter().map(|passage| passages[passage]).collect();
+    let watched = Reader::new(open, AnswerLimits::default())?.watch(question, &passages, &asker.stopping(probe))?;
+    let (answered, weights) = (&watched.answered, watched.answered.weights());
+    let share = |(n, text): (usize, &&str)| PassageShare {
+        text: (*text).to_owned(),
+        weight: weights[n],
+        keys: answered.places.partition_point(|place| place.passage < n)
+            ..answered.places.partition_point(|place| place.passage <= n),
+    };
+    let layers = open.reader()?.config().decoder_layers;
+    let axes = [watched.read, watched.written].map(|(tokens, ids)| Axis { tokens, ids });
+    Ok(Reading {
+        written: Some(answered.text.clone().unwrap_or_else(|| refusal(question).to_owned())),
+        passages: Some(passages.iter().enumerate().map(share).collect()),
+        picture: None,
+        axes: axes.into(),
+        sites: vec![(Kind::Decoder, 1, 1), (Kind::Cross, 1, 0)],
+        // The pointer that copies.
+        salient: Some((Kind::Cross, layers - 1, 0)),
+        trace: watched.trace,
         next: None,
     })
 }

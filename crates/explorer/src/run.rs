@@ -41,10 +41,23 @@ pub struct Next {
     pub predictions: Vec<Prediction>,
 }
 
+/// A passage that a question was put to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassageShare {
+    /// Its text.
+    pub text: String,
+    /// Its share of the attention: the mean over layers, heads and tokens of the answer.
+    pub weight: f32,
+    /// Where it stands among the keys.
+    pub keys: std::ops::Range<usize>,
+}
+
 /// What reading gives.
 pub struct Reading {
     /// What was written, where something was.
     pub written: Option<String>,
+    /// The passages that a question was put to.
+    pub passages: Option<Vec<PassageShare>>,
     /// The image that was read, where one was.
     pub picture: Option<Picture>,
     /// The axes there are.
@@ -118,6 +131,7 @@ impl Run {
         let bytes = arrays
             + labels
             + request.text.as_ref().map_or(0, String::len)
+            + request.passages.as_ref().map_or(0, String::len)
             + request.image.as_ref().map_or(0, String::len);
         Ok(Run { id, request, reading, sites, bytes, norms: Mutex::default(), rollouts: Mutex::default() })
     }
@@ -204,7 +218,7 @@ impl Run {
 
     /// The run as the page sees it.
     pub fn json(&self) -> Value {
-        let Reading { written, picture, axes, next, .. } = &self.reading;
+        let Reading { written, passages, picture, axes, next, .. } = &self.reading;
         let mut run = json!({
             "id": self.id,
             "model": self.request.model,
@@ -216,6 +230,10 @@ impl Run {
         });
         if let Some(written) = written {
             run["written"] = json!(written);
+        }
+        if let Some(passages) = passages {
+            let share = |PassageShare { text, weight, keys }: &PassageShare| json!({ "text": text, "weight": weight, "keys": [keys.start, keys.end] });
+            run["passages"] = passages.iter().map(share).collect();
         }
         if let Some(picture) = picture {
             run["image"] = picture.json();

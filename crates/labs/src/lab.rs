@@ -7,6 +7,7 @@ mod configurations;
 mod family;
 mod heads;
 mod memory;
+mod passages;
 mod patterns;
 mod positions;
 mod scale;
@@ -45,7 +46,7 @@ impl Lab {
 }
 
 /// In the order of a course.
-pub const LABS: [Lab; 13] = [
+pub const LABS: [Lab; 14] = [
     by_hand::LAB,
     scale::LAB,
     causal::LAB,
@@ -58,6 +59,7 @@ pub const LABS: [Lab; 13] = [
     family::LAB,
     positions::LAB,
     patterns::LAB,
+    passages::LAB,
     configurations::LAB,
 ];
 

@@ -10,6 +10,8 @@ pub mod layer;
 pub mod model;
 mod observe;
 mod open;
+pub mod reading;
+pub mod retrieval;
 pub mod tokenizer;
 pub mod trace;
 pub mod train;

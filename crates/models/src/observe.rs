@@ -174,7 +174,9 @@ impl Observation {
         let observation = match &open.model {
             Model::Bert(model) => Observation::of_encoder(open, model, encoding)?,
             Model::Transformer(model) => Observation::of_translation(open, model, encoding, options)?,
-            Model::Gpt2(_) | Model::Llama(_) | Model::Vit(_) => Observation::of_language(open, encoding)?,
+            Model::Gpt2(_) | Model::Llama(_) | Model::Vit(_) | Model::Reader(_) => {
+                Observation::of_language(open, encoding)?
+            }
         };
         match options.kind.filter(|wanted| *wanted != observation.kind) {
             Some(wanted) => Err(Error::NoAttention { name: open.name.clone(), wanted, has: observation.kind }),

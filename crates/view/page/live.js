@@ -85,11 +85,27 @@ export function live(app) {
       $("written").textContent = app.run.written;
       $("written").hidden = false;
     }
+    passages(app.run);
     predictions(app);
   };
   $("model").addEventListener("change", say_);
   app.listeners.push(say_);
   $("switch").addEventListener("click", () => switchHead(app));
+}
+
+/** Which passages an answer looked at, as bars. @param {import("./source.js").Run} run */
+function passages({ passages: read = [] }) {
+  $("passages-section").hidden = !read.length;
+  const most = Math.max(...read.map(({ weight }) => weight));
+  $("passages-read").replaceChildren(...read.map(({ text, weight }) => {
+    const item = document.createElement("li"), bar = document.createElement("i"), name = document.createElement("span"), value = document.createElement("b");
+    bar.style.width = `${weight * 100}%`;
+    name.textContent = name.title = text;
+    value.textContent = number(weight, 3);
+    item.classList.toggle("best", weight === most);
+    item.append(bar, name, value);
+    return item;
+  }));
 }
 
 /** @param {HTMLElement} box @param {(data: string) => void} take */

@@ -77,6 +77,8 @@
  * @property {string} model The name of the model.
  * @property {string} text
  * @property {string} [written] What the model wrote: a translation, an answer, the rest of a text.
+ * @property {{text: string, weight: number, keys: Range}[]} [passages] What a question was put to: each passage with its share
+ *   of the attention (mean over layers, heads and tokens of the answer) and its tokens among the keys.
  * @property {{width: number, height: number, png: string}} [image] Patches across and down, and the image, in base64.
  * @property {Axis[]} axes
  * @property {Site[]} sites

@@ -22,6 +22,8 @@ pub enum TrainTask {
     Repeats(TrainRepeats),
     /// Handwritten digits
     Digits(TrainDigits),
+    /// Answers from passages: generated facts in English and Korean
+    Questions(TrainQuestions),
 }
 
 /// What every training run understands.
@@ -153,6 +155,18 @@ pub struct TrainDigits {
     /// Height and width of a patch [default: 4, or 2 where images cannot be cut into those]
     #[arg(long, value_name = "PIXELS")]
     pub patch: Option<usize>,
+    #[command(flatten)]
+    pub run: Run,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Every step draws new questions, about names that hardly ever come twice: they can be copied, not learned.
+
+Examples:
+  foveal train questions -d out/reader
+  foveal train questions -d out/reader --steps 1000 --seed 3")]
+pub struct TrainQuestions {
     #[command(flatten)]
     pub run: Run,
 }

@@ -21,7 +21,10 @@ fn what_there_is() {
     assert!(meta["runs"].as_array().unwrap().is_empty());
     let names: Vec<&str> =
         meta["models"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
-    assert!(["shakespeare", "translate-en-ko", "digits"].iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(
+        ["shakespeare", "translate-en-ko", "digits", "reader"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
     let read = run(&explorer, "shakespeare", TEXT);
     let meta = ask(&explorer, json!({ "kind": "meta" })).unwrap().head;
     assert_eq!((&meta["runs"][0], &meta["view"]["run"]), (&read, &read["id"]));
@@ -279,6 +282,10 @@ fn bad_questions_are_refused_in_both_languages() {
         (json!({ "kind": "run", "model": "shakespeare", "text": "a ".repeat(5000) }), Code::Request),
         (json!({ "kind": "run", "model": "shakespeare", "image": "AAAA" }), Code::Request),
         (json!({ "kind": "run", "model": "shakespeare", "text": "x", "passages": "y" }), Code::Request),
+        (json!({ "kind": "run", "model": "reader", "text": "Who?" }), Code::Request),
+        (json!({ "kind": "run", "model": "reader", "text": "Who?", "passages": " \n\n" }), Code::Request),
+        (json!({ "kind": "run", "model": "reader", "text": " ", "passages": "Anna lives in Rome." }), Code::Request),
+        (json!({ "kind": "run", "model": "reader", "text": "who ".repeat(2000), "passages": "Anna." }), Code::Request),
         (json!({ "kind": "run", "model": "shakespeare", "text": "x", "off": [["decoder", 99, 0]] }), Code::Request),
         (json!({ "kind": "run", "model": "digits", "text": "x" }), Code::Request),
         (json!({ "kind": "run", "model": "digits", "image": "not base64!" }), Code::Request),

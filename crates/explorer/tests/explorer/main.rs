@@ -2,5 +2,6 @@
 
 mod answers;
 mod numbers;
+mod questions;
 mod server;
 mod support;

@@ -17,12 +17,20 @@ pub enum Architecture {
     Vit,
     /// The encoder-decoder of Vaswani and others (2017), in the form that this crate trains and saves.
     Transformer,
+    /// Fusion-in-Decoder (Izacard and Grave 2020) with a copy head, in the form that this crate trains and saves.
+    Reader,
 }
 
 impl Architecture {
     /// All of them.
-    pub const ALL: [Architecture; 5] =
-        [Architecture::Gpt2, Architecture::Bert, Architecture::Llama, Architecture::Vit, Architecture::Transformer];
+    pub const ALL: [Architecture; 6] = [
+        Architecture::Gpt2,
+        Architecture::Bert,
+        Architecture::Llama,
+        Architecture::Vit,
+        Architecture::Transformer,
+        Architecture::Reader,
+    ];
 
     /// The name that stands as `model_type` in a `config.json`.
     pub fn name(self) -> &'static str {
@@ -32,6 +40,7 @@ impl Architecture {
             Architecture::Llama => "llama",
             Architecture::Vit => "vit",
             Architecture::Transformer => "transformer",
+            Architecture::Reader => "fusion-in-decoder",
         }
     }
 
@@ -42,7 +51,7 @@ impl Architecture {
             Architecture::Bert => "bert.",
             Architecture::Llama => "model.",
             Architecture::Vit => "vit.",
-            Architecture::Transformer => "",
+            Architecture::Transformer | Architecture::Reader => "",
         }
     }
 

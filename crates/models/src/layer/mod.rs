@@ -10,6 +10,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "views are references already")]
 
 pub mod activation;
+pub mod copy;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod embedding;
@@ -33,10 +34,11 @@ mod shape;
 mod sketch;
 pub(crate) mod vector;
 mod weight;
+mod weight_loss;
 
 pub use activation::Activation;
-pub use cross_entropy::log_softmax;
-pub use cross_entropy::{CrossEntropy, Loss};
+pub use copy::{CopyHead, Mixture, Pointed, PointerGradient};
+pub use cross_entropy::{CrossEntropy, Loss, log_softmax};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use family::Family;
@@ -57,6 +59,7 @@ pub use residual::{NormOrder, Residual, add};
 pub use rms_norm::RmsNorm;
 pub(crate) use shape::expect;
 pub use weight::Weight;
+pub use weight_loss::WeightLoss;
 
 use ndarray::{ArcArray2, Array2, ArrayView2, CowArray, Ix2};
 

@@ -30,7 +30,7 @@ use ndarray::{ArcArray, ArcArray2, Array2, Array3, Array4, ArrayView2, ArrayView
 use super::parallel::values;
 pub use super::record::{AttentionRecord, Gradients, Memory, Saved, Source};
 use super::shape::expect;
-use super::{Guide, Linear, Mechanism, Projection, Random, parameters};
+use super::{Linear, Mechanism, Projection, Random, WeightLoss, parameters};
 use crate::Error;
 
 /// Queries, keys and values by [`Projection`], attention by the engine, and the output by a linear layer.
@@ -233,18 +233,18 @@ impl MultiHeadAttention {
         dy: impl Into<ArrayView2<'d, f32>>,
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
-        self.backward_guided(saved, dy, None, grad)
+        self.backward_with(saved, dy, None, grad)
     }
 
-    /// The same, with the gradients of a [`Guide`]'s loss added.
+    /// The same where a loss looks at the weights of one head themselves.
     ///
     /// # Errors
-    /// As [`backward`](MultiHeadAttention::backward); also if the guide does not fit.
-    pub fn backward_guided<'d>(
+    /// As [`backward`](MultiHeadAttention::backward); also if that loss does not fit the head.
+    pub fn backward_with<'d>(
         &self,
         saved: &Saved,
         dy: impl Into<ArrayView2<'d, f32>>,
-        guide: Option<&Guide>,
+        loss: Option<WeightLoss>,
         grad: &mut MultiHeadAttention,
     ) -> Result<Gradients, Error> {
         let AttentionRecord { q, k, v, forward, attention, .. } = &saved.record;
@@ -256,7 +256,7 @@ impl MultiHeadAttention {
             let (mut dk, dv) = dkv.split_at(Axis(1), g);
             let into = (dq.view_mut(), dk.view_mut(), dv);
             let dbias = attention.backward_into((q.view(), k.view(), v.view()), forward, dout.view(), into)?;
-            guide.map_or(Ok(()), |guide| guide.backward(&saved.record, dq, dk))?;
+            loss.map_or(Ok(()), |loss| loss.backward(&saved.record, dq, dk))?;
             Ok(dbias)
         };
         // The engine writes where the projections will read: [B, T, heads, Dh] in memory.

@@ -12,8 +12,8 @@ use ndarray::{ArcArray2, Array2, s};
 
 use crate::layer::join;
 use crate::layer::{
-    Guide, Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source, add, dropout,
-    fourier, multi_head, residual,
+    AttentionRecord, Layer, Memory, Mixer, MultiHeadAttention, Param, ParamMut, Parameters, Residual, Source,
+    WeightLoss, add, dropout, fourier, multi_head, residual,
 };
 use crate::trace::{Kind, Probe, Site};
 use crate::{Error, Result};
@@ -49,6 +49,13 @@ pub struct Saved<N, M> {
     attention: residual::Saved<N, Mixed>,
     cross: Option<residual::Saved<N, multi_head::Saved>>,
     mlp: residual::Saved<N, M>,
+}
+
+impl<N, M> Saved<N, M> {
+    /// What cross-attention attended to.
+    pub(crate) fn cross(&self) -> Option<&AttentionRecord> {
+        self.cross.as_ref().map(|saved| &saved.layer.record)
+    }
 }
 
 /// State saved by the token mixer.
@@ -163,12 +170,13 @@ impl<N: Layer, M: Layer> Block<N, M> {
         Ok((x, Saved { attention: saved_attention, cross: saved_cross, mlp: saved_mlp }))
     }
 
-    /// The gradients of x and of the other sequence, from dy: [B·T, D]. A guide is for a head of cross-attention.
+    /// The gradients of x and of the other sequence, from dy: [B·T, D], with a loss on the weights of a head of
+    /// cross-attention.
     pub(crate) fn backward(
         &self,
         saved: &Saved<N::Saved, M::Saved>,
         dy: Array2<f32>,
-        guide: Option<&Guide>,
+        loss: Option<WeightLoss>,
         grad: &mut Self,
     ) -> Result<Gradients> {
         let dx = self
@@ -177,7 +185,7 @@ impl<N: Layer, M: Layer> Block<N, M> {
         let (mut dmemory, mut dcross_gates) = (None, None);
         let dx = match (&self.cross, &saved.cross, &mut grad.cross) {
             (Some(cross), Some(saved), Some(grad)) => cross.backward(saved, dx, grad, |layer, saved, dy, grad| {
-                let gradients = layer.backward_guided(saved, dy, guide, grad)?;
+                let gradients = layer.backward_with(saved, dy, loss, grad)?;
                 (dmemory, dcross_gates) = (gradients.dmemory, Some(gradients.dgates));
                 Ok(gradients.dx)
             })?,

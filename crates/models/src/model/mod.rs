@@ -8,6 +8,7 @@ mod gpt2;
 pub mod language;
 mod llama;
 mod names;
+pub mod reader;
 mod stack;
 pub mod transformer;
 mod vit;
@@ -17,6 +18,7 @@ pub use self::block::Block;
 pub use self::gpt2::{Gpt2, Gpt2Config};
 pub use self::language::{HeadGradients, LanguageModel, Trained};
 pub use self::llama::{Llama, LlamaConfig};
+pub use self::reader::{Reader, ReaderConfig};
 pub use self::transformer::{Transformer, TransformerConfig};
 pub use self::vit::{Filter, Preprocessor, Size, Vit, VitConfig};
 use crate::checkpoint::{Architecture, Checkpoint};
@@ -38,6 +40,8 @@ pub enum Model {
     Vit(Vit),
     /// The encoder-decoder.
     Transformer(Transformer),
+    /// Fusion-in-Decoder.
+    Reader(Reader),
 }
 
 impl Model {
@@ -53,6 +57,7 @@ impl Model {
             Architecture::Llama => Model::Llama(Llama::load(checkpoint)?),
             Architecture::Vit => Model::Vit(Vit::load(checkpoint)?),
             Architecture::Transformer => Model::Transformer(Transformer::load(checkpoint)?),
+            Architecture::Reader => Model::Reader(Reader::load(checkpoint)?),
         })
     }
 
@@ -64,6 +69,7 @@ impl Model {
             Model::Llama(_) => Architecture::Llama,
             Model::Vit(_) => Architecture::Vit,
             Model::Transformer(_) => Architecture::Transformer,
+            Model::Reader(_) => Architecture::Reader,
         }
     }
 

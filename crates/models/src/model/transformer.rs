@@ -305,8 +305,8 @@ impl Transformer {
         let mut dx = self.decoder_norm.backward(&saved.decoder_norm, dhidden, &mut grad.decoder_norm)?;
         let (mut dmemory, mut dgates) = (None, HeadGradients::default());
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
-            let guide = guide.as_ref().filter(|(guided, _)| *guided == layer).map(|(_, guide)| guide);
-            let gradients = block.backward(saved, dx, guide, &mut grad.decoder[layer])?;
+            let loss = guide.filter(|(guided, _)| *guided == layer).map(|(_, guide)| guide.into());
+            let gradients = block.backward(saved, dx, loss, &mut grad.decoder[layer])?;
             dgates.extend(gradients.dgates.map(|dgates| (Site { kind: Kind::Decoder, layer }, dgates)));
             dgates.extend(gradients.dcross_gates.map(|dgates| (Site { kind: Kind::Cross, layer }, dgates)));
             block::collect(&mut dmemory, gradients.dmemory)?;

@@ -20,7 +20,7 @@ pub use self::summary::ModelSummary;
 use crate::checkpoint::{Hub, resolve};
 use crate::generate::beam::BosEos;
 use crate::generate::{Session, stop_tokens};
-use crate::model::Transformer;
+use crate::model::{Reader, Transformer};
 use crate::observe::{Observation, ReadOptions};
 use crate::translation::Languages;
 use crate::{Architecture, Checkpoint, Dtype, Error, Model, Result, Tokenizer};
@@ -173,6 +173,21 @@ impl OpenModel {
                 architecture: other.architecture(),
                 wanted: "translate",
                 fit: "the encoder-decoders that `foveal train pairs` makes",
+            }),
+        }
+    }
+
+    /// The model as a reader of passages.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if it is none.
+    pub fn reader(&self) -> Result<&Reader> {
+        match &self.model {
+            Model::Reader(model) => Ok(model),
+            other => Err(Error::Unfit {
+                architecture: other.architecture(),
+                wanted: "answer from passages",
+                fit: "the readers that `foveal train questions` makes, or a language model",
             }),
         }
     }

@@ -62,6 +62,12 @@ impl ModelSummary {
                 let layers = vec![(Kind::Encoder, read), (Kind::Decoder, written), (Kind::Cross, written)];
                 (c.parameters(), layers, c.heads, c.width, c.context, Some(c.source_vocabulary))
             }
+            Model::Reader(model) => {
+                let c = model.config();
+                let (read, written) = (c.encoder_layers, c.decoder_layers);
+                let layers = vec![(Kind::Encoder, read), (Kind::Decoder, written), (Kind::Cross, written)];
+                (c.parameters(), layers, c.heads, c.width, c.context, Some(c.vocabulary))
+            }
         };
         let key_heads = if let Model::Llama(model) = model { model.config().key_heads } else { heads };
         ModelSummary {

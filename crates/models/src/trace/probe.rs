@@ -59,6 +59,20 @@ impl Probe {
         self.capture != Capture::None
     }
 
+    /// A probe that switches off the same heads, tells the same listener, and keeps what it is told to, for a part of a run.
+    pub(crate) fn with_capture(&self, capture: Capture) -> Probe {
+        Probe { capture, off: self.off.clone(), listener: self.listener.clone(), kept: BTreeMap::new() }
+    }
+
+    /// Takes over what another probe has kept of a part of this run, as far as this one keeps it.
+    pub(crate) fn absorb(&mut self, other: Probe) {
+        for (site, runs) in other.kept {
+            if self.capture.wants(site.layer) {
+                self.kept.entry(site).or_default().extend(runs);
+            }
+        }
+    }
+
     /// Forgets what was kept: the sequence begins anew.
     pub fn clear(&mut self) {
         self.kept.clear();

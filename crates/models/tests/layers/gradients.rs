@@ -317,7 +317,7 @@ fn of_a_guided_head() {
     let guide = Guide { head: 1, gold: gold.view(), factor: 0.7 };
     let mut grad = layer.zeros_like();
     let saved = layer.forward(&x.to_shared(), Some(&memory.to_shared()), 1, &Attention::new()).unwrap().1;
-    let got = layer.backward_guided(&saved, &dy, Some(&guide), &mut grad).unwrap();
+    let got = layer.backward_with(&saved, &dy, Some(guide.into()), &mut grad).unwrap();
     // A row of its own for the loss of the guide, whose dy is 1.
     let y = |at: &Inputs| {
         let (x, memory) = (matrix(at, "x"), matrix(at, "memory"));

@@ -1,5 +1,6 @@
 //! The layers against PyTorch, against finite differences, and against their own rules.
 
+mod copy;
 mod fixture;
 mod gradients;
 mod pytorch;
