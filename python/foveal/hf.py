@@ -104,6 +104,9 @@ def describe_mask(
     **keywords: Any,
 ) -> MaskDescription | torch.Tensor | None:
     """What transformers asks for instead of a mask."""
+    if isinstance(attention_mask, MaskDescription):
+        # Made before the call, by `generate`.
+        return attention_mask
     compiling = torch.compiler.is_compiling()
     causal, left, right, chunk, starts = False, None, None, None, None
 
