@@ -42,11 +42,6 @@ fn axes(seen: &Observation, kind: Kind) -> (&TokenAxis, &TokenAxis) {
 }
 
 /// The layers of one kind of attention.
-pub fn group(
-    trace: &Trace,
-    kind: Kind,
-    axes: (&TokenAxis, &TokenAxis),
-    options: &PageOptions,
-) -> Result<Group> {
+pub fn group(trace: &Trace, kind: Kind, axes: (&TokenAxis, &TokenAxis), options: &PageOptions) -> Result<Group> {
     Ok(page_group(trace, kind, axes, options.values)?)
 }
