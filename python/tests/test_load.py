@@ -3,6 +3,7 @@
 import doctest
 import os
 import pathlib
+import runpy
 
 import numpy as np
 import pytest
@@ -70,6 +71,11 @@ def test_a_sentence_encoder():
     a, b, c = model.embed(["A cat sits outside.", "A cat is sitting outdoors.", "Interest rates rose again."])
     cosine = lambda x, y: x @ y / np.linalg.norm(x) / np.linalg.norm(y)  # noqa: E731
     assert cosine(a, b) > cosine(a, c) + 0.2
+
+
+def test_the_lessons(capsys):
+    runpy.run_path(str(pathlib.Path(__file__).parents[1] / "examples" / "lessons.py"))
+    assert "looks at the token before" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("module", ["foveal", "foveal.torch"])
