@@ -149,13 +149,9 @@ def describe_mask(
     offset = q_offset - kv_offset
     plain = keep is None and chunk is None and starts is None and left is None and right is None
     if plain and not isinstance(offset, torch.Tensor):
-        if not causal or (q_length == 1 and offset + 1 >= kv_length):
-            # A single query at the end of the keys, or an encoder: everything is visible.
-            if not causal:
-                return None
-            if not compiling:
-                return None
-        if causal and offset == 0 and q_length == kv_length and keywords.get("allow_is_causal_skip", True):
+        # Everything is visible: to an encoder, or to a single query at the end of the keys. A causal mask is always said: not
+        # every module that is called with one knows that it is causal.
+        if not causal or (q_length == 1 and not compiling and offset + 1 >= kv_length):
             return None
     shape = torch.Size((batch_size, 1, q_length, kv_length))
     return MaskDescription(shape, offset, causal, (left, right), keep, chunk, starts)
