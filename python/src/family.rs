@@ -58,7 +58,6 @@ macro_rules! asked_alike {
             }
 
             /// (dq, dk, dv, gradient of what is learned or None).
-            #[expect(clippy::type_complexity, reason = "four gradients")]
             #[expect(clippy::too_many_arguments, reason = "what the pass takes")]
             fn backward<'py>(
                 &self,
