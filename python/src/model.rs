@@ -77,6 +77,7 @@ impl PyModel {
 
     /// The pieces of text that come after `prompt`, one by one.
     #[pyo3(signature = (prompt, most = 128, *, temperature = 0.0, top_k = None, top_p = None, seed = 0))]
+    #[expect(clippy::too_many_arguments, reason = "how to go on, all but the first by keyword")]
     fn generate(
         &self,
         py: Python<'_>,
@@ -87,11 +88,8 @@ impl PyModel {
         top_p: Option<f32>,
         seed: u64,
     ) -> PyResult<PyGeneration> {
-        let choice = if temperature == 0.0 {
-            Choice::Greedy
-        } else {
-            Choice::Sample(Sampling { temperature, top_k, top_p, ..Sampling::default() })
-        };
+        let choice =
+            if temperature == 0.0 { Choice::Greedy } else { Choice::Sample(Sampling { temperature, top_k, top_p }) };
         let options = GenerateOptions { most, choice, seed, stop: self.0.stop.clone() };
         PyGeneration::new(py, self.0.clone(), self.encode(prompt)?, options)
     }

@@ -113,9 +113,9 @@ impl PyExplorer {
     #[pyo3(signature = (trace, axes, sites, text, model, language = "en"))]
     fn new(trace: &PyTrace, axes: Vec<Side>, sites: Sites, text: &str, model: &str, language: &str) -> PyResult<Self> {
         let axes = axes.iter().map(Side::axis).collect::<PyResult<Vec<_>>>()?;
-        let (written, picture, salient, next) = (None, None, None, None);
+        let (written, passages, picture, salient, next) = (None, None, None, None, None);
         let sites = self::sites(&sites)?;
-        let reading = Reading { written, picture, axes, sites, salient, trace: trace.0.clone(), next };
+        let reading = Reading { written, passages, picture, axes, sites, salient, trace: trace.0.clone(), next };
         let explorer = Explorer::new(Catalog::new());
         explorer.insert(model, text, reading).map_err(raised)?;
         Ok(PyExplorer { explorer, language: self::language(language)? })

@@ -199,6 +199,7 @@ impl PyTrace {
     }
 
     /// Every step from q·k to one weight.
+    #[expect(clippy::too_many_arguments, reason = "a cell of a head of a layer")]
     fn cell<'py>(
         &self,
         py: Python<'py>,
