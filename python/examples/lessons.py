@@ -12,6 +12,12 @@ weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 out = foveal.attention(q, k, v)  # the same as weights @ v
 assert np.allclose(out, weights @ v, atol=1e-5)
 
+# Chapter 3: the scale.
+scaled = foveal.Attention()  # 1/√d
+unscaled = foveal.Attention(scale=1.0)  # softmax of q·k as it is
+one = q[None, None]
+assert unscaled.weights(one, one).max() > scaled.weights(one, one).max()
+
 # Chapter 4: masks.
 tokens = np.random.default_rng(0).standard_normal((2, 4, 7, 16)).astype(np.float32)
 attention = foveal.Attention(causal=True, lengths=[7, 4])  # no future, and no padding
@@ -24,11 +30,22 @@ own = foveal.Attention().weights(y, y)  # three words on themselves
 cross = foveal.Attention().weights(y, x)  # three words on five others
 assert own.shape[2:] == (3, 3) and cross.shape[2:] == (3, 5)
 
+# Chapter 6: heads.
+queries, keys = np.ones((1, 8, 5, 8), np.float32), np.ones((1, 2, 5, 8), np.float32)
+grouped = foveal.Attention().weights(queries, keys)  # eight heads of queries share two of keys
+assert grouped.shape == (1, 8, 5, 5)
+
 # Chapter 7: positions.
 summed = tokens + foveal.positional_encoding(7, 16)  # sinusoidal, added to the input
 turned = foveal.Rope(16).rotate(tokens)  # RoPE: q and k are turned by their positions
 near = foveal.Attention(alibi=4)  # ALiBi: a penalty on distance, for four heads
 assert summed.shape == turned.shape == near.forward(tokens, tokens, tokens)[0].shape
+
+# Chapter 8: before and beside.
+additive = foveal.AdditiveAttention(np.ones((2, 4)))  # Bahdanau: v·tanh(q + k)
+luong = foveal.LuongAttention(np.full((1, 4, 4), 0.1))  # Luong: q·W·k
+pair = np.ones((1, 2, 3, 4), np.float32)
+assert additive.weights(pair, pair).shape == luong.weights(pair, pair).shape == (1, 2, 3, 3)
 
 # Chapter 9: a model that writes.
 model = foveal.load("shakespeare")
