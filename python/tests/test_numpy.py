@@ -293,7 +293,8 @@ def test_a_long_call_in_blocks_is_the_same():
 
 def test_ctrl_c():
     code = """
-import numpy as np, foveal, sys
+import numpy as np, foveal, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has background jobs ignore it
 x = np.ones((1, 8, 40_000, 64), np.float32)
 print("go", flush=True)
 try:
