@@ -54,15 +54,11 @@ impl PyKvCache {
         page: usize,
     ) -> PyResult<Self> {
         let value_dim = value_dim.unwrap_or(dim);
-        let sizes = [batch, heads, capacity, dim.max(value_dim)];
-        let bytes = sizes.iter().try_fold(4usize, |bytes, size| bytes.checked_mul(*size));
-        if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return Err(raised(format!("a cache of sizes {sizes:?} does not fit into memory; ask for a smaller one")));
-        }
         let cache = match pages {
-            Some(pages) => KvCache::paged(pages, page, batch, heads, dim, value_dim).map_err(raised)?,
+            Some(pages) => KvCache::paged(pages, page, batch, heads, dim, value_dim),
             None => KvCache::with_capacity(batch, heads, dim, value_dim, capacity),
-        };
+        }
+        .map_err(raised)?;
         let precision = match Dtype::named(precision)? {
             Dtype::F32 => Precision::F32,
             Dtype::F16 => Precision::F16,
