@@ -106,8 +106,9 @@ fn heads_switched_off_are_those_of_the_model() {
     assert_eq!(found.without.len(), found.layers * (found.heads + 1));
     let sum = |next: &[(String, f32)]| next.iter().map(|(_, p)| p).sum::<f32>();
     assert!(found.next.len() == 5 && sum(&found.next) <= 1.0 && found.next[0].1 >= found.next[4].1);
-    let layer = found.without.iter().find(|without| without.head.is_none()).unwrap();
-    assert!(layer.loss > found.loss, "a layer without heads cannot know what came before");
+    let layers = || found.without.iter().filter(|without| without.head.is_none());
+    assert_eq!(layers().count(), found.layers);
+    assert!(layers().any(|layer| layer.loss > found.loss + 0.1), "the heads of some layer matter");
     // Against another way to the same number.
     let open = foveal_models::OpenModel::open("shakespeare").unwrap();
     let model = open.model.as_language_model().unwrap();
