@@ -212,7 +212,7 @@ def main() -> None:
                 passed.append(model_type)
         except Exception as error:
             line = f"{type(error).__name__}: {error}".splitlines()[0][:110].replace("|", "/")
-            rows.append((model_type, "not built", line))
+            rows.append((model_type, "not compared", line))
         signal.alarm(0)
         print(*rows[-1], flush=True)
     if not sys.argv[1:]:
