@@ -16,6 +16,7 @@ mod plan;
 mod ring;
 mod shards;
 mod traffic;
+mod train;
 mod wire;
 mod world;
 
@@ -25,4 +26,5 @@ pub use error::{Error, Result};
 pub use options::{BiasOptions, Options};
 pub use shards::Shards;
 pub use traffic::Timing;
+pub use train::{Ranks, Saving, train};
 pub use world::{Member, World};

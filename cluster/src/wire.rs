@@ -99,18 +99,6 @@ impl Wire {
         unsafe { ffi::MPI_Barrier(comm.0) };
     }
 
-    /// The bytes of rank `from`, on all ranks. All have a buffer of the same length.
-    pub fn broadcast(&self, bytes: &mut [u8], from: usize) {
-        let comm = self.comm();
-        for part in bytes.chunks_mut(MOST) {
-            // SAFETY: the buffer is ours until the call returns, which it does when it has been filled.
-            unsafe {
-                let (data, count) = (part.as_mut_ptr().cast::<c_void>(), part.len() as c_int);
-                ffi::MPI_Bcast(data, count, ffi::RSMPI_UINT8_T, from as c_int, comm.0);
-            }
-        }
-    }
-
     /// The bytes of all ranks, in their order, where all have as many.
     fn gather_equal(&self, own: &[u8]) -> Vec<u8> {
         let comm = self.comm();
