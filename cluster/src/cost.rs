@@ -77,7 +77,8 @@ impl Cost {
     pub fn heads(&self, options: &Options, queries: &Shards, keys: &Shards, size: Size) -> f64 {
         let ranks = queries.ranks();
         let rounds = size.kv_heads.div_ceil(ranks);
-        let whole = work(options, &[0..size.queries], size) * rounds as f64 / size.kv_heads.max(1) as f64;
+        let whole =
+            work(options, std::slice::from_ref(&(0..size.queries)), size) * rounds as f64 / size.kv_heads.max(1) as f64;
         let bytes = |rank: usize| {
             // Queries go there and outputs come back; of keys and values each goes there.
             let tokens = queries.len(rank) * size.heads + keys.len(rank) * size.kv_heads;

@@ -62,6 +62,9 @@ pub(crate) struct RingGradients {
     pub timing: Timing,
 }
 
+/// Where an array lies in a buffer, and its shape.
+type Place = (Range<usize>, (usize, usize, usize, usize));
+
 /// Some rows of queries against some successive keys, [B, G, S, D].
 struct Tile<'c> {
     block: Span,
@@ -223,7 +226,7 @@ impl Ring<'_> {
     }
 
     /// Where the keys and the values of a span lie in its chunk.
-    fn places(&self, chunk: &Chunk, span: &Span) -> [(Range<usize>, (usize, usize, usize, usize)); 2] {
+    fn places(&self, chunk: &Chunk, span: &Span) -> [Place; 2] {
         let before = chunk.spans.iter().take_while(|other| *other != span).map(|other| other.tokens.len());
         let start = before.sum::<usize>() * self.width();
         let (b, g, _, d) = self.k.dim();

@@ -50,7 +50,7 @@ impl Shards {
         let mut end = 0;
         let mut next = |length: &usize| {
             end += length;
-            vec![end - length..end]
+            std::iter::once(end - length..end).collect()
         };
         let pieces = lengths.iter().map(&mut next).collect();
         Shards { tokens: end, pieces }

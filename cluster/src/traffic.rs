@@ -28,12 +28,14 @@ pub struct Timing {
     pub sent: u64,
 }
 
+/// Writes the own chunk of this number into a buffer.
+type Pack<'a> = dyn Fn(usize, &mut Vec<f32>) + 'a;
+
 /// Messages of one call.
 pub(crate) struct Traffic<'a> {
     wire: &'a Wire,
     plan: &'a Plan,
-    /// Writes an own chunk into a buffer.
-    pack: Box<dyn Fn(usize, &mut Vec<f32>) + 'a>,
+    pack: Box<Pack<'a>>,
     /// Numbers of a token's keys and values.
     width: usize,
     /// The next event whose chunk is not yet asked for.
