@@ -21,7 +21,7 @@ TEST_CACHE = $(if $(FOVEAL_TEST_CACHE),$(FOVEAL_TEST_CACHE),$(or $(XDG_CACHE_HOM
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site site-test page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver cluster test-cluster
+.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site site-test page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver python test-python python-lint cluster test-cluster
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,7 +54,7 @@ models: training-data ## train the models inside the program again, from nothing
 model-%: training-data ## train one of them: model-shakespeare, model-digits, model-translate-en-ko, model-reader
 	FOVEAL="$(FOVEAL)" scripts/train_models.sh $*
 
-test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test site-test ## format, lints, all tests, doc examples, examples, the page in a browser
+test: data fmt lint rust-test examples lessons-test wasm-check page-types browser-test site-test test-python ## format, lints, all tests, doc examples, examples, the page in a browser
 
 # candle and burn have a workspace and a lock file of their own: they take minutes to build, and newer compilers.
 # Both packages at once, always: with one of them, cargo would choose other features and build most crates anew.
@@ -153,6 +153,24 @@ test-cluster: ## its tests, on 1, 2, 3 and 4 ranks of this machine
 	CARGO=$(CARGO) scripts/cluster.sh cargo fmt --check
 	CARGO=$(CARGO) scripts/cluster.sh cargo clippy --all-targets -- -D warnings
 	CARGO=$(CARGO) scripts/cluster.sh cargo test
+
+# A profile of its own: a panic must raise in Python, not end the interpreter.
+python: .venv-python/ready ## the wheel of the Python package, in out/wheels
+	cd python && ../.venv-python/bin/maturin build --release --out ../out/wheels
+
+python-lint:
+	$(CARGO) fmt --manifest-path python/Cargo.toml --check
+	$(CARGO) clippy --manifest-path python/Cargo.toml --release -- -D warnings
+
+# The wheel as users get it, in the one environment that has PyTorch and transformers.
+test-python: python python-lint
+	.venv-python/bin/python -m pip install --quiet --force-reinstall --no-deps out/wheels/foveal-*.whl
+	cd python/tests && ../../.venv-python/bin/python -m pytest -q .
+
+.venv-python/ready: python/tests/requirements.txt
+	python3 -m venv --clear .venv-python
+	.venv-python/bin/python -m pip install --quiet -r $<
+	touch $@
 
 sanitize: ## the engine's tests under AddressSanitizer, ThreadSanitizer and valgrind (half an hour)
 	CARGO=$(CARGO) scripts/sanitize.sh $(ARGS)

@@ -20,6 +20,7 @@ from build import ROOT, bench, checked_out
 from engine import Engine
 from frameworks import frameworks
 from models import FirstToken, Models
+from python import Python
 from rounds import Failed, Turn, Worker, detail, measure, paired, progress
 from work import Check, Suite, Work, Wrong
 
@@ -191,7 +192,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "compare.json")
     options = parser.parse_args()
 
-    suites = [Engine(), Models(), FirstToken(), *frameworks()]
+    suites = [Engine(), Models(), FirstToken(), *frameworks(), Python()]
     everything = [(suite, work) for suite in suites for work in suite.works()]
     before = checked_out(options.against) if options.against else None
     if before:

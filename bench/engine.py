@@ -213,7 +213,7 @@ def inputs(work: dict) -> dict[str, np.ndarray]:
     kv_heads, keys = work["kv_heads"], work["keys"]
     random = np.random.default_rng(zlib.crc32(json.dumps(work).encode()))
     shapes = {"q": (batch, heads, queries, dim), "k": (batch, kv_heads, keys, dim), "v": (batch, kv_heads, keys, dim)}
-    if work["work"] == "backward":
+    if work["work"] in ("backward", "training"):
         shapes["dout"] = shapes["q"]
     if work["bias"] == "dense":
         shapes["bias"] = (1, heads, queries, keys)

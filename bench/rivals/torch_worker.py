@@ -25,6 +25,8 @@ def ways(work: dict) -> list[Way]:
             return [forward_way(name, q, k, v, **options, **grouped) for name, options in calls(work, queries, keys, heads)]
         case "backward":
             return [backward_way(work, q, k, v, **options) for _, options in calls(work, queries, keys, heads)]
+        case "training":
+            return [training_way(work, q, k, v, **options) for _, options in calls(work, queries, keys, heads)]
         case other:
             raise NotOffered(other)
 
@@ -95,6 +97,17 @@ def backward_way(work: dict, q, k, v, **options) -> Way:
     return Way(
         "autograd.grad",
         lambda: torch.autograd.grad(out, inputs, dout, retain_graph=True),
+        lambda grads: {name: grad.numpy() for name, grad in zip(("dq", "dk", "dv"), grads)},
+    )
+
+
+def training_way(work: dict, q, k, v, **options) -> Way:
+    """Forward and backward."""
+    dout = tensor(work, "dout", list(q.shape))
+    inputs = tuple(x.requires_grad_() for x in (q, k, v))
+    return Way(
+        "forward and autograd.grad",
+        lambda: torch.autograd.grad(F.scaled_dot_product_attention(*inputs, **options), inputs, dout),
         lambda grads: {name: grad.numpy() for name, grad in zip(("dq", "dk", "dv"), grads)},
     )
 

@@ -276,9 +276,9 @@ pub struct Heads {
     pub text: TextChoice,
     #[command(flatten)]
     pub model: ModelChoice,
-    /// The score to sort by
-    #[arg(long, value_enum, default_value_t = By::Induction)]
-    pub by: By,
+    /// The score to sort by [default: induction; previous for an encoder]
+    #[arg(long, value_enum)]
+    pub by: Option<By>,
     /// How many heads to list
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top: usize,

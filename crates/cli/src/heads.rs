@@ -34,19 +34,21 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
     } else {
         None
     };
+    // An encoder sees what comes after: there is no induction to score.
+    let by = heads.by.unwrap_or(if found.kind == Kind::Decoder { By::Induction } else { By::Previous });
     let loss_of = |head: &SurveyedHead| {
         losses.iter().flatten().find(|(other, _)| *other == head.scores.head).map(|(_, loss)| *loss)
     };
     let width = found.heads.iter().filter(|head| head.scores.head.site == found.heads[0].scores.head.site).count();
     let layers = found.heads.len() / width.max(1);
     let picture = Array2::from_shape_fn((layers, width), |(layer, head)| {
-        value(&found.heads[layer * width + head], heads.by).unwrap_or(f32::NAN)
+        value(&found.heads[layer * width + head], by).unwrap_or(f32::NAN)
     });
     let mut sorted: Vec<&SurveyedHead> = found.heads.iter().collect();
     // Low entropy is what stands out; of everything else, high scores.
     sorted.sort_by(|a, b| {
-        let (a, b) = (value(a, heads.by).unwrap_or(0.0), value(b, heads.by).unwrap_or(0.0));
-        if heads.by == By::Entropy { a.total_cmp(&b) } else { b.total_cmp(&a) }
+        let (a, b) = (value(a, by).unwrap_or(0.0), value(b, by).unwrap_or(0.0));
+        if by == By::Entropy { a.total_cmp(&b) } else { b.total_cmp(&a) }
     });
     let tr = |english, korean| output.language.of(english, korean);
     let columns = Column::all(found.kind, heads.ablate);
@@ -54,7 +56,7 @@ pub fn run(heads: &Heads, output: Output) -> Result<()> {
     for head in sorted.iter().take(heads.top) {
         table.row(columns.iter().map(|column| column.cell(head, loss_of(head), output.language)).collect::<Vec<_>>());
     }
-    let measure = name(heads.by);
+    let measure = name(by);
     let scene =
         Heatmap::new(picture, (0..layers).map(|layer| layer.to_string()), (0..width).map(|head| head.to_string()))?;
     let scene = scene.axes(tr("layer", "층"), tr("head", "헤드")).measure(measure).title(&open.name).note(measure);
@@ -192,20 +194,5 @@ fn name(by: By) -> &'static str {
 }
 
 fn class_name(class: HeadClass, language: Language) -> &'static str {
-    let korean = match class {
-        HeadClass::Previous => "직전 토큰",
-        HeadClass::Next => "다음 토큰",
-        HeadClass::Own => "자기 자신",
-        HeadClass::Near => "가까운 토큰",
-        HeadClass::Word => "같은 단어의 조각",
-        HeadClass::Same => "같은 토큰",
-        HeadClass::Induction => "귀납",
-        HeadClass::Punctuation => "문장 부호",
-        HeadClass::LineEnd => "줄 끝",
-        HeadClass::LineStart => "줄 처음",
-        HeadClass::Speaker => "말하는 사람",
-        HeadClass::First => "첫 토큰",
-        HeadClass::Separator => "구분 토큰",
-    };
-    language.of(class.name(), korean)
+    foveal_labs::class_name(class).get(language.into())
 }

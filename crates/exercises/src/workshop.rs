@@ -39,6 +39,9 @@ pub struct Workshop {
     folder: PathBuf,
 }
 
+/// As the clone's own, so that what it has built is used again.
+const PROFILE: &str = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\nopt-level = 2\ndebug = false\n";
+
 impl Workshop {
     /// In this folder, which is made when it is needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -106,7 +109,7 @@ impl Workshop {
         let library =
             clone.as_ref().map(|clone| format!("foveal = {{ path = {} }}\n", quoted(&clone.join("crates/foveal"))));
         let manifest = format!(
-            "[package]\nname = \"exercise-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n{}\n[workspace]\n{profile}",
+            "[package]\nname = \"exercise-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n{}\n[workspace]\n{PROFILE}",
             library.unwrap_or_default()
         );
         let main = format!("#![allow(unused)]\n#[path = {}]\nmod answer;\nmod run;\n{MAIN}", quoted(file));

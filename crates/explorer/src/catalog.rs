@@ -67,6 +67,11 @@ impl Catalog {
         Catalog::default()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The models inside the program.
     #[must_use]
     pub fn with_inside(mut self) -> Self {

@@ -23,14 +23,14 @@ use foveal_models::trace::Capture;
 use foveal_view::Language;
 use serde_json::json;
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Cancel};
 use crate::catalog::Catalog;
 use crate::fault::{Fault, Text};
 use crate::overview::overview;
 use crate::read::{Limits, read};
 use crate::reply::Reply;
 use crate::request::{At, Measure, Request, RunRequest};
-use crate::run::{self, Run};
+use crate::run::{self, Reading, Run};
 use crate::runs::Runs;
 use crate::{answer, write};
 
@@ -167,6 +167,36 @@ impl Explorer {
         Ok(run)
     }
 
+    /// Keeps a run of a program of its own, which has read `text` with a model that is not in the catalog: all can be asked about
+    /// it but what takes the model.
+    ///
+    /// ```
+    /// use foveal::{Attention, Mask};
+    /// use foveal_explorer::{Axis, Catalog, Explorer, Reading};
+    /// use foveal_models::TokenAxis;
+    /// use foveal_models::trace::{Kind, LayerTrace, Site, Trace};
+    /// use ndarray::Array4;
+    ///
+    /// let x = Array4::<f32>::ones((1, 2, 3, 4));
+    /// let layer = LayerTrace::builder(Attention::new().mask(Mask::causal()), &x, &x).build()?;
+    /// let trace = Trace::from_iter([(Site { kind: Kind::Decoder, layer: 0 }, layer)]);
+    /// let axis = Axis { tokens: TokenAxis::plain(["a", "b", "c"]), ids: vec![0, 1, 2] };
+    /// let explorer = Explorer::new(Catalog::new());
+    /// let run = explorer.insert("mine", "a b c", Reading::of_self(Kind::Decoder, axis, trace))?;
+    /// assert_eq!(run.json()["sites"][0]["heads"], 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the trace is not what the reading says.
+    pub fn insert(&self, model: &str, text: &str, reading: Reading) -> Result<Arc<Run>, Fault> {
+        let request = RunRequest { model: model.into(), text: Some(text.into()), ..RunRequest::default() };
+        let id = format!("{}-{}", run::id(&request, &[]), self.lock().all().len());
+        let run = Arc::new(Run::new(id, request, reading, &Cancel::default())?);
+        self.lock().insert(run.clone());
+        Ok(run)
+    }
+
     fn meta(&self, language: Language) -> Reply {
         let runs = self.lock();
         let newest = runs.all().last();
@@ -179,7 +209,10 @@ impl Explorer {
             "note": note,
             "language": match language { Language::English => "en", Language::Korean => "ko" },
             "digits": 4,
-            "can": ["run", "overview", "cell", "neurons", "predict", "generate", "heads"],
+            "can": match self.catalog.is_empty() {
+                false => json!(["run", "overview", "cell", "neurons", "predict", "generate", "heads"]),
+                true => json!(["overview", "cell", "neurons", "heads"]),
+            },
             "models": self.catalog.json(),
             "runs": runs.all().iter().map(|run| run.json()).collect::<Vec<_>>(),
             "view": newest.map_or_else(|| json!({}), |run| run.view()),

@@ -120,6 +120,12 @@ impl From<foveal::Error> for Fault {
     }
 }
 
+impl From<foveal_view::Error> for Fault {
+    fn from(error: foveal_view::Error) -> Self {
+        Fault::request(error.to_string(), format!("그림을 만들 수 없습니다: {error}"))
+    }
+}
+
 /// What a model refuses. Most come from what was asked; a file that cannot be read does not.
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {

@@ -167,8 +167,7 @@ pub fn top(log_probabilities: &Array1<f32>, count: usize) -> Vec<usize> {
 
 /// A sequence that attends to itself.
 pub fn of_self(kind: Kind, axis: Axis, trace: foveal_models::Trace, next: Option<Next>) -> Reading {
-    let sites = vec![(kind, 0, 0)];
-    Reading { written: None, passages: None, picture: None, axes: vec![axis], sites, salient: None, trace, next }
+    Reading { next, ..Reading::of_self(kind, axis, trace) }
 }
 
 fn read_encoder(open: &OpenModel, model: &Bert, text: &str, mut probe: Probe) -> Result<Reading, Fault> {

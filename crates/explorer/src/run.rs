@@ -72,6 +72,15 @@ pub struct Reading {
     pub next: Option<Next>,
 }
 
+impl Reading {
+    /// Of a sequence that attends to itself.
+    pub fn of_self(kind: Kind, axis: Axis, trace: Trace) -> Self {
+        let sites = vec![(kind, 0, 0)];
+        let (written, passages, picture, salient, next) = (None, None, None, None, None);
+        Reading { written, passages, picture, axes: vec![axis], sites, salient, trace, next }
+    }
+}
+
 /// One kind of attention of a run.
 #[derive(Clone, Debug)]
 pub struct Site {

@@ -81,16 +81,17 @@ impl Facts {
     fn attempt(&self, settings: &Settings, random: &mut Random) -> Option<Exercise> {
         let Settings { language, held_out, .. } = *settings;
         let lexicon = self.lexicon(language);
-        let (used, known) = (BTreeSet::new(), Vec::new());
-        let mut composer = Composer { language, lexicon, grammar: &self.grammar, held_out, used, known };
+        let (used, known, cast) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let mut composer = Composer { language, lexicon, held_out, used, known, cast };
         let mut passages: Vec<_> = (0..settings.passages).map(|_| composer.passage(random)).collect();
         let unanswerable = random.below(100) < settings.unanswerable;
         let mut answer = None;
         let question = match random.below(10) {
             // Nothing but prose, which has nothing to do with the question.
             0..2 if unanswerable => {
+                let question = unheard(&mut composer, random);
                 passages = (0..settings.passages).map(|_| composer.prose(random)).collect();
-                unheard(&mut composer, random)
+                question
             }
             2..5 if unanswerable => unheard(&mut composer, random),
             _ => {
@@ -107,9 +108,18 @@ impl Facts {
                 asked.question
             }
         };
+        let question = if random.below(100) < CASUAL { casual(&question) } else { question };
         let passages = passages.iter().map(|sentences| composer.write(sentences, random)).collect();
         Some(Exercise { question, passages, answer })
     }
+}
+
+/// Of a hundred questions, how many are written in haste.
+const CASUAL: usize = 8;
+
+/// A question without capitals and without its mark.
+fn casual(question: &str) -> String {
+    question.trim_end_matches('?').to_lowercase()
 }
 
 fn facts(sentences: &[Sentence]) -> impl Iterator<Item = &Fact> {

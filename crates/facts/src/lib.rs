@@ -1,13 +1,14 @@
 //! Facts told in passages, and questions about them, in English and Korean.
 //!
 //! An [`Exercise`] is a question, some passages and the answer, which stands in one of them as it is asked for, or in none. The
-//! facts are of some thirty relations (`data/*-facts.txt`): where people live and work, what they own, buy, give and hide, their
+//! facts are of some forty relations (`data/*-facts.txt`): where people live and work, what they own, buy, give and hide, their
 //! kin and pets, when things happen and how much they are. What makes them hard:
 //!
 //! - half of all names are made of syllables at random, so that hardly any comes twice: they can be copied, not learned;
 //! - passages tell the same of several people, or several things of one, with pronouns after the first sentence (or, in
 //!   Korean, with nothing in the subject's place);
-//! - sentences of [`foveal_grammar`] stand between, and whole passages are made of them;
+//! - sentences of ordinary prose stand between, now and then about the same people, and whole passages are made of them;
+//! - two facts may share a sentence, and some questions are written in haste, without capitals;
 //! - of some questions the answer was left out, while the rest of its passage stayed.
 //!
 //! Names are divided by a hash: an exercise that is held out has none that others have.
@@ -32,11 +33,10 @@ mod relation;
 mod template;
 mod values;
 
-use foveal_grammar::Grammar;
-
 pub use self::exercise::{Answer, Exercise, Settings};
 pub use self::names::is_held_out;
 use self::relation::Relation;
+use self::template::Template;
 use self::values::Words;
 
 /// The language of an exercise.
@@ -64,14 +64,14 @@ impl Language {
 struct Lexicon {
     relations: Vec<Relation>,
     words: Words,
+    /// Sentences that have nothing to do with the facts.
+    prose: Vec<Template>,
 }
 
 /// Writes exercises.
 pub struct Facts {
     english: Lexicon,
     korean: Lexicon,
-    /// Sentences that have nothing to do with the facts.
-    grammar: Grammar,
 }
 
 impl Default for Facts {
@@ -83,11 +83,22 @@ impl Default for Facts {
 impl Facts {
     /// With the relations and words of `data/`.
     pub fn new() -> Self {
-        let lexicon = |facts, words| Lexicon { relations: relation::parse(facts), words: Words::parse(words) };
+        let lexicon = |[facts, words, prose]: [&'static str; 3]| Lexicon {
+            relations: relation::parse(facts),
+            words: Words::parse(words),
+            prose: prose.lines().filter(|line| !line.starts_with('#')).map(parse_prose).collect(),
+        };
         Facts {
-            english: lexicon(include_str!("../data/english-facts.txt"), include_str!("../data/english-words.txt")),
-            korean: lexicon(include_str!("../data/korean-facts.txt"), include_str!("../data/korean-words.txt")),
-            grammar: Grammar::new(),
+            english: lexicon([
+                include_str!("../data/english-facts.txt"),
+                include_str!("../data/english-words.txt"),
+                include_str!("../data/english-prose.txt"),
+            ]),
+            korean: lexicon([
+                include_str!("../data/korean-facts.txt"),
+                include_str!("../data/korean-words.txt"),
+                include_str!("../data/korean-prose.txt"),
+            ]),
         }
     }
 
@@ -99,4 +110,8 @@ impl Facts {
     pub fn syllables() -> impl Iterator<Item = char> {
         names::SYLLABLES.chars().filter(|c| !c.is_whitespace())
     }
+}
+
+fn parse_prose(line: &'static str) -> Template {
+    Template::parse(line, &passage::PROSE.map(|(letter, _)| letter))
 }

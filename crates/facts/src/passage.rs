@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use foveal_grammar::{Grammar, Random};
+use foveal_grammar::Random;
 
 use crate::relation::Relation;
-use crate::values::{UNIQUE, Value};
+use crate::template;
+use crate::values::{Gender, UNIQUE, Value};
 use crate::{Language, Lexicon};
+
+/// The slots of sentences that say nothing of any fact.
+pub(crate) const PROSE: [(char, &str); 4] = [('p', "person"), ('q', "person"), ('a', "city"), ('t', "thing")];
 
 /// A fact: a relation with values, and how it is said.
 #[derive(Clone, Debug)]
@@ -29,12 +33,13 @@ pub(crate) enum Sentence {
 pub(crate) struct Composer<'a> {
     pub language: Language,
     pub lexicon: &'a Lexicon,
-    pub grammar: &'a Grammar,
     pub held_out: bool,
     /// Values that no second fact may have.
     pub used: BTreeSet<String>,
     /// The people of the passage before, who may come again.
     pub known: Vec<Value>,
+    /// All people that facts are about.
+    pub cast: Vec<Value>,
 }
 
 impl Composer<'_> {
@@ -50,12 +55,28 @@ impl Composer<'_> {
     fn draw(&mut self, kind: &str, random: &mut Random) -> Value {
         // A list may be used up: after some tries a value comes twice, and no question will be asked about it.
         for _ in 0..20 {
-            let value = self.lexicon.words.draw(self.language, kind, self.held_out, random);
+            let mut value = self.lexicon.words.draw(self.language, kind, self.held_out, random);
+            if kind == "thing" && !self.tells_apart(&mut value, random) {
+                continue;
+            }
             if !UNIQUE.contains(&kind) || self.used.insert(value.text.clone()) {
                 return value;
             }
         }
         self.lexicon.words.draw(self.language, kind, self.held_out, random)
+    }
+
+    /// Whether a thing can be told from all others; now and then it is called by its noun alone.
+    fn tells_apart(&self, thing: &mut Value, random: &mut Random) -> bool {
+        let Some((_, noun)) = thing.text.rsplit_once(' ') else { return true };
+        if self.used.contains(noun) {
+            return false;
+        }
+        let alone = |used: &String| used.rsplit(' ').next() != Some(noun);
+        if Self::chance(random, 25) && self.used.iter().all(alone) {
+            thing.text = noun.to_owned();
+        }
+        true
     }
 
     /// A new fact of this relation, about this if it is given.
@@ -66,6 +87,8 @@ impl Composer<'_> {
         for kind in &kinds[values.len()..] {
             values.push(self.draw(kind, random));
         }
+        self.cast
+            .extend(kinds.iter().zip(&values).filter(|(kind, _)| **kind == "person").map(|(_, value)| value.clone()));
         Fact { relation, values, statement: random.below(self.relation(relation).statements.len()) }
     }
 
@@ -88,13 +111,23 @@ impl Composer<'_> {
     }
 
     /// Sentences that say nothing of any fact.
-    pub fn prose(&self, random: &mut Random) -> Vec<Sentence> {
+    pub fn prose(&mut self, random: &mut Random) -> Vec<Sentence> {
         (0..2 + random.below(4)).map(|_| self.other(random)).collect()
     }
 
-    fn other(&self, random: &mut Random) -> Sentence {
-        let pair = self.grammar.sample(random);
-        Sentence::Other(self.language.of(pair.english_text(), pair.korean_text()))
+    /// One of them; the people in it may be those whom facts are about.
+    fn other(&mut self, random: &mut Random) -> Sentence {
+        let sentence = &self.lexicon.prose[random.below(self.lexicon.prose.len())];
+        let values: Vec<Value> = (PROSE.iter().enumerate())
+            .map(|(slot, (_, kind))| match *kind {
+                _ if !sentence.has(slot) => Value { text: String::new(), gender: Gender::It },
+                "person" if slot == 0 && !self.cast.is_empty() && Self::chance(random, 40) => {
+                    self.cast[random.below(self.cast.len())].clone()
+                }
+                kind => self.draw(kind, random),
+            })
+            .collect();
+        Sentence::Other(sentence.fill(&values))
     }
 
     fn one_relation(&self, personal: bool, random: &mut Random) -> usize {
@@ -106,11 +139,11 @@ impl Composer<'_> {
         }
     }
 
-    /// One to three people, and one to three facts of each.
+    /// One or two people, and one to three facts of each.
     fn of_people(&mut self, random: &mut Random) -> Vec<Fact> {
         let mut facts = Vec::new();
         let before = std::mem::take(&mut self.known);
-        for _ in 0..1 + random.below(3) {
+        for _ in 0..1 + random.below(2) {
             let again = Self::chance(random, 20).then(|| before.first().cloned()).flatten();
             let person = again.unwrap_or_else(|| self.draw("person", random));
             let mut told = BTreeSet::new();
@@ -180,8 +213,10 @@ impl Composer<'_> {
     pub fn write(&self, sentences: &[Sentence], random: &mut Random) -> String {
         let mut text = String::new();
         let mut topic: Option<&str> = None;
-        for sentence in sentences {
-            let written = match sentence {
+        let mut left = sentences;
+        while let [sentence, rest @ ..] = left {
+            left = rest;
+            let mut written = match sentence {
                 Sentence::Other(text) => {
                     topic = None;
                     text.clone()
@@ -193,11 +228,27 @@ impl Composer<'_> {
                     if again { template.fill_again(values, Self::chance(random, 50)) } else { template.fill(values) }
                 }
             };
+            if let (Some(predicate), true) = (self.predicate(sentence, rest), Self::chance(random, 30))
+                && let Some(open) = template::open(&written)
+            {
+                written = format!("{open} {predicate}");
+                left = &rest[1..];
+            }
             if !text.is_empty() {
                 text.push(' ');
             }
             text.push_str(&written);
         }
         text
+    }
+
+    /// What the next sentence says of the same subject, if both can be one sentence.
+    fn predicate(&self, sentence: &Sentence, rest: &[Sentence]) -> Option<String> {
+        let (Sentence::Fact(fact), [Sentence::Fact(next), ..]) = (sentence, rest) else { return None };
+        let template = |fact: &Fact| &self.lexicon.relations[fact.relation].statements[fact.statement];
+        let fits = fact.values[0] == next.values[0]
+            && template(fact).begins_with_subject()
+            && template(next).begins_with_subject();
+        fits.then(|| template(next).fill_predicate(&next.values))
     }
 }

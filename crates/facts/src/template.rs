@@ -71,6 +71,38 @@ impl Template {
         let rest: String = rest.iter().map(|piece| piece.fill(values)).collect();
         capitalised(begin + &rest)
     }
+
+    /// Whether the sentence begins with what it is about, as the subject of its verb.
+    pub fn begins_with_subject(&self) -> bool {
+        match &self.pieces[..] {
+            [Piece::Slot(0, ""), Piece::Text(text), ..] => text.starts_with(' ') && !text.starts_with(" and "),
+            [Piece::Slot(0, "은"), Piece::Text(text), ..] => text.starts_with(' '),
+            _ => false,
+        }
+    }
+
+    /// The sentence without the subject that it [begins with](Template::begins_with_subject), to follow an "and".
+    pub fn fill_predicate(&self, values: &[Value]) -> String {
+        let predicate: String = self.pieces.iter().skip(1).map(|piece| piece.fill(values)).collect();
+        predicate.trim_start().to_owned()
+    }
+}
+
+/// A sentence that another predicate can follow: "Anna lives in Rome and", "민수는 부산에 있고".
+pub(crate) fn open(sentence: &str) -> Option<String> {
+    let sentence = sentence.strip_suffix('.')?;
+    if sentence.is_ascii() {
+        return Some(format!("{sentence} and"));
+    }
+    for (end, joined) in [("입니다", "이고"), ("합니다", "하고"), ("습니다", "고")] {
+        if let Some(stem) = sentence.strip_suffix(end) {
+            return Some(format!("{stem}{joined}"));
+        }
+    }
+    // After ㅆ all styles have the same stem: 있어요, 있다; 샀어요, 샀다.
+    let stem = sentence.strip_suffix("어요").or_else(|| sentence.strip_suffix('다'))?;
+    let coda = (stem.chars().next_back()? as u32).checked_sub('가' as u32)? % 28;
+    (coda == 20).then(|| format!("{stem}고"))
 }
 
 impl Piece {
@@ -89,9 +121,10 @@ impl Piece {
                     "과" => particle(Particle::And),
                     "으로" => particle(Particle::By),
                     "이에요" => particle(Particle::Is),
+                    "이었다" if Particle::Topic.after(value) == "는" => format!("{value}였다"),
                     "이다" if Particle::Topic.after(value) == "는" => format!("{value}다"),
                     "이라는" if Particle::Topic.after(value) == "는" => format!("{value}라는"),
-                    "이다" | "이라는" => format!("{value}{form}"),
+                    "이다" | "이라는" | "이었다" => format!("{value}{form}"),
                     other => panic!("the data has a form {other}"),
                 }
             }

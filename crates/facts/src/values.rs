@@ -25,7 +25,21 @@ pub(crate) struct Value {
 }
 
 /// Kinds of which no two facts of an exercise share a value, unless they are about the same.
-pub(crate) const UNIQUE: [&str; 7] = ["person", "thing", "event", "building", "country", "title", "pet"];
+pub(crate) const UNIQUE: [&str; 13] = [
+    "person",
+    "thing",
+    "event",
+    "building",
+    "country",
+    "title",
+    "pet",
+    "town",
+    "company",
+    "line",
+    "locked",
+    "container",
+    "invention",
+];
 
 impl Words {
     /// From lines like `kind: one, two, three`.
@@ -44,6 +58,12 @@ impl Words {
         let it = |text: String| Value { text, gender: Gender::It };
         match kind {
             "person" | "city" | "country" | "pet" => self.name(language, kind, held_out, random),
+            "town" => self.name(language, "city", held_out, random),
+            "company" => it(self.company(language, held_out, random)),
+            "line" => {
+                let (to, carrier) = (self.name(language, "city", held_out, random), self.one_of("carrier", random));
+                it(language.of(format!("{carrier} to {}", to.text), format!("{}행 {carrier}", to.text)))
+            }
             "thing" => it(format!("{} {}", self.one_of("adjective", random), self.one_of("object", random))),
             kind if self.0.contains_key(kind) => it(self.one_of(kind, random).to_owned()),
             number => it(quantity(language, number, random)),
@@ -60,13 +80,50 @@ impl Words {
             } else {
                 self.one_of(list, random).to_owned()
             };
-            if names::is_held_out(&text) == held_out {
-                return Value { text, gender };
+            if names::is_held_out(&text) != held_out {
+                continue;
             }
+            if (language, kind) == (Language::English, "person") && random.below(8) == 0 {
+                let surname = self.one_of("surname", random);
+                if names::is_held_out(surname) == held_out {
+                    return Value { text: format!("{text} {surname}"), gender };
+                }
+            }
+            return Value { text, gender };
+        }
+    }
+
+    fn company(&self, language: Language, held_out: bool, random: &mut Random) -> String {
+        let name = loop {
+            let name = names::invent(language, "company", random);
+            if names::is_held_out(&name) == held_out {
+                break name;
+            }
+        };
+        match (language, random.below(3)) {
+            (Language::English, 0) => format!("{name} Ltd"),
+            (Language::English, 1) => format!("{name} Motors"),
+            (Language::Korean, 0) => format!("{name}전자"),
+            (Language::Korean, 1) => format!("{name}식품"),
+            _ => name,
         }
     }
 }
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 const WORDS: [&str; 19] = [
     "two",
     "three",
@@ -111,6 +168,21 @@ fn quantity(language: Language, kind: &str, random: &mut Random) -> String {
         (Language::Korean, "height") => format!("{}미터", from(8, 300)),
         (Language::English, "room") => from(101, 999).to_string(),
         (Language::Korean, "room") => format!("{}호", from(101, 999)),
+        (_, "phone") if from(0, 1) == 0 => format!("{}-{}", from(100, 999), from(1000, 9999)),
+        (_, "phone") => format!("010-{}-{}", from(1000, 9999), from(1000, 9999)),
+        (Language::English, "date") if from(0, 1) == 0 => format!("{} {}", MONTHS[from(0, 11)], from(1, 28)),
+        (Language::English, "date") => format!("{} {}", from(1, 28), MONTHS[from(0, 11)]),
+        (Language::Korean, "date") => format!("{}월 {}일", from(1, 12), from(1, 28)),
+        (Language::English, "track") => from(1, 24).to_string(),
+        (Language::Korean, "track") => format!("{}번 승강장", from(1, 24)),
+        (Language::English, "weight") => format!("{} {}", from(2, 900), ["kilos", "grams", "pounds"][from(0, 2)]),
+        (Language::Korean, "weight") => format!("{}{}", from(2, 900), ["킬로그램", "그램"][from(0, 1)]),
+        (Language::English, "population") => format!("{},{}00", from(1, 900), from(0, 9)),
+        (Language::Korean, "population") => format!("{}명", from(2, 90) * 100),
+        (_, "code") if from(0, 2) > 0 => from(1000, 9999).to_string(),
+        (_, "code") => names::invent(Language::English, "code", random).to_lowercase(),
+        (Language::English, "temperature") => format!("{} degrees", from(2, 39)),
+        (Language::Korean, "temperature") => format!("{}도", from(2, 39)),
         (Language::English, _) => match from(0, 3) {
             0 => format!("{} o'clock", WORDS[from(0, 10)]),
             1 => format!("half past {}", WORDS[from(0, 9)]),

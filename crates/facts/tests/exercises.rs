@@ -63,5 +63,6 @@ fn names_do_not_come_twice() {
     let mut questions = BTreeSet::new();
     let all = exercises(&Settings::learned(Language::Korean, 1), 3000, 9);
     all.iter().for_each(|exercise| _ = questions.insert(&exercise.question));
-    assert!(questions.len() > 2900, "{} different questions of 3000", questions.len());
+    // Shops, events and buildings have no names of their own, and are asked about again.
+    assert!(questions.len() > 2500, "{} different questions of 3000", questions.len());
 }

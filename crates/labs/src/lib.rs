@@ -18,12 +18,14 @@
 #![deny(unsafe_code)]
 
 mod bilingual;
+mod class;
 mod clock;
 mod error;
 mod knob;
 mod lab;
 mod memory;
 mod number;
+mod relations;
 mod report;
 mod schooling;
 mod table;
@@ -31,10 +33,12 @@ mod tiny;
 mod watch;
 
 pub use bilingual::{Bilingual, Text, text};
+pub use class::class_name;
 pub use error::{Error, Result};
 pub use foveal_view::Language;
 pub use knob::{Knob, Knobs, Value, Values};
 pub use lab::{LABS, Lab, find};
+pub use relations::{FollowedRelation, relations};
 pub use report::{Report, Section};
 pub use table::Table;
 pub use watch::{Progress, Watch};

@@ -25,6 +25,13 @@ pub struct TokenAxis {
 }
 
 impl TokenAxis {
+    /// Tokens with these labels, each a word of its own, none special.
+    pub fn plain<S: Into<String>>(labels: impl IntoIterator<Item = S>) -> Self {
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        let group = |(n, label): (usize, &String)| Group { label: label.clone(), tokens: n..n + 1 };
+        TokenAxis { groups: labels.iter().enumerate().map(group).collect(), special: vec![false; labels.len()], labels }
+    }
+
     /// The tokens of a text.
     pub fn of(encoding: &Encoding) -> Self {
         let special = encoding.spans().iter().map(Option::is_none).collect();

@@ -208,7 +208,7 @@ fn meaning_ranks_by_the_cosine_of_vectors() {
         (0..20).map(|n| format!("{} {}", "abc".repeat(1 + n % 7), "xyz".repeat(n % 3))).collect();
     let ranked = rank_by_meaning(&open, "what is abc", &passages).unwrap();
     let vector = |text: &str| {
-        let ids: Vec<u32> = open.tokenizer().unwrap().encode(text).unwrap().ids().iter().copied().collect();
+        let ids: Vec<u32> = open.tokenizer().unwrap().encode(text).unwrap().ids().to_vec();
         let ids = if ids.len() > 16 { [&ids[..15], &ids[ids.len() - 1..]].concat() } else { ids };
         bert.embed(&Sentences::new(&[ids]), &mut Probe::default()).unwrap().row(0).mapv(f64::from)
     };

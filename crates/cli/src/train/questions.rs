@@ -20,6 +20,10 @@ use crate::table::Table;
 const VOCABULARY: (usize, usize) = (6000, 900);
 /// Passages that are read in a step, for one question or for several.
 const PASSAGES: usize = 24;
+/// Of a hundred questions, how many no passage answers.
+const UNANSWERABLE: usize = 25;
+/// Parts that questions are sorted into by the length of their passages. A step has those of one part: little is filled up.
+const LENGTHS: usize = 4;
 /// Held-out questions in each language.
 const HELD_OUT: usize = 500;
 /// Of them, how many are looked at after each evaluation.
@@ -45,9 +49,12 @@ pub fn run(arguments: &TrainQuestions, output: Output) -> Result<()> {
     let draw = |random: &mut Random| {
         // Most questions have one passage, which is hard enough to learn from; many passages teach to tell them apart.
         let count = [1, 1, 1, 1, 1, 1, 3, 3, 3, AMONG][random.below(10)];
-        let mut chance = Chance::new(random.bits());
-        let settings = |n: usize| Settings::learned(Language::ALL[n % 2], count);
-        (0..(passages / count).max(4)).map(|n| encode(&facts.exercise(&settings(n), &mut chance))).collect()
+        let (mut chance, part) = (Chance::new(random.bits()), random.below(LENGTHS));
+        let settings = |n: usize| Settings::learned(Language::ALL[n % 2], count).unanswerable(UNANSWERABLE);
+        let questions = (passages / count).max(4);
+        let mut drawn: Vec<_> = (0..LENGTHS * questions).map(|n| facts.exercise(&settings(n), &mut chance)).collect();
+        drawn.sort_by_key(|exercise| exercise.passages.iter().map(|passage| room(passage)).max());
+        drawn[part * questions..(part + 1) * questions].iter().map(encode).collect()
     };
     let task = Task::new(draw, held_out.iter().flatten().map(encode).collect(), (tokens.begin, tokens.end))?;
     let parameters = model.parameter_count();
@@ -127,6 +134,11 @@ fn model_of(tokenizer: &Tokenizer, run: &Run) -> Result<Reader> {
         ..small
     };
     Ok(Reader::new(&config, &mut Random::new(run.seed))?)
+}
+
+/// About how many tokens a passage has: a syllable of Hangul is one, and so are four other letters.
+fn room(passage: &str) -> usize {
+    passage.chars().map(|c| if c.is_ascii() { 1 } else { 4 }).sum()
 }
 
 fn asked(tokens: &ReaderTokens, exercise: &Exercise) -> Result<Asked> {

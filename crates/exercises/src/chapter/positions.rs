@@ -55,9 +55,9 @@ fn rope() -> Result<Task> {
         let mut x = Array4::<f32>::zeros((1, 1, 1, 2));
         x[[0, 0, 0, 0]] = 1.0;
         if back {
-            Rope::new(2)?.rotate_back(&mut x, position)?
+            Rope::new(2)?.rotate_back(&mut x, position)?;
         } else {
-            Rope::new(2)?.rotate(&mut x, position)?
+            Rope::new(2)?.rotate(&mut x, position)?;
         };
         Ok(wide(x.slice(s![0, 0, 0, ..])))
     };
