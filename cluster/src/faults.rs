@@ -9,6 +9,9 @@
 //! rank 0 → r     ALIVE every second,  GONE if some rank has gone,  BYE
 //! ```
 //!
+//! What is said then also goes to the file that the variable `FOVEAL_MPI_REPORT` names: `mpirun` may lose it. (MPICH's
+//! also kills the other ranks within milliseconds, now and then before one of them has noticed; its own report then names the process.)
+//!
 //! Whoever reads neither within [`SILENCE`], nor BYE before the end, is gone.
 
 use std::io::{Read, Write};
@@ -29,6 +32,10 @@ const SILENCE: Duration = Duration::from_secs(20);
 const BEAT: Duration = Duration::from_secs(1);
 /// For a connection to be made.
 const CONNECT: Duration = Duration::from_secs(2);
+/// The variable that names a file in which a rank that has gone is named, too.
+const REPORT: &str = "FOVEAL_MPI_REPORT";
+/// For what is said to be passed on.
+const HEARD: Duration = Duration::from_millis(500);
 /// The code with which a rank ends because another one has.
 const EXIT_CODE: i32 = 3;
 
@@ -136,10 +143,20 @@ fn listen(mut line: TcpStream, rank: usize, other: &Member, leaving: &AtomicBool
     let Member { rank: gone, host, process, .. } = other;
     // Of those who lose rank 0, one speaks for all.
     if rank <= 1 {
-        eprintln!(
+        let said = format!(
             "foveal-mpi: rank {gone} (process {process} on {host}) has ended in the middle of the run, and the run with it; \
-             a training goes on from its last state with the same command"
+             a training goes on from its last state with the same command\n"
         );
+        // MPICH's mpirun ends the other ranks within milliseconds, and may drop what they have said last.
+        if let Some(path) = std::env::var_os(REPORT) {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let _ = file.and_then(|mut file| file.write_all(said.as_bytes()));
+        }
+        let _ = std::io::stderr().write_all(said.as_bytes());
+        thread::sleep(HEARD);
+    } else {
+        // The one who speaks ends first.
+        thread::sleep(2 * HEARD);
     }
     say(lines, GONE);
     if !leaving.load(Ordering::Acquire) || rank == 0 {

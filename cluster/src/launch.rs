@@ -21,10 +21,6 @@ pub fn mpirun(ranks: usize, program: &Path) -> Result<Command> {
         command.args(["--oversubscribe", "--bind-to", "none"]);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     }
-    if version.contains("HYDRA") {
-        // It would kill the others before one of them can say what has happened; they end by themselves.
-        command.arg("-disable-auto-cleanup");
-    }
     command.args(["-n", &ranks.to_string()]).arg(program);
     Ok(command)
 }
