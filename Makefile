@@ -21,7 +21,7 @@ TEST_CACHE = $(if $(FOVEAL_TEST_CACHE),$(FOVEAL_TEST_CACHE),$(or $(XDG_CACHE_HOM
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo,)
 FOVEAL = $(CARGO) run --quiet --release --package foveal-cli --
 
-.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site site-test page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver python test-python python-lint
+.PHONY: help visualize translate data training-data strings models test test-frameworks fmt lint rust-test examples lessons lessons-test site site-test page-types wasm wasm-check browser-test chromium sanitize doc bench compare package msrv semver python test-python python-lint cluster test-cluster
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -143,6 +143,16 @@ site-test: site .venv-browser/ready chromium
 out/site-modules/ready: scripts/site/build.mjs
 	npm install --silent --no-save --prefix out/site-modules markdown-it@14 markdown-it-attrs@4 katex@0.16
 	touch $@
+
+cluster: ## Foveal over MPI: installs what it needs, and builds cluster/target/release/foveal-mpi
+	scripts/cluster.sh install
+	CARGO=$(CARGO) scripts/cluster.sh cargo build --release
+
+test-cluster: ## its tests, on 1, 2, 3 and 4 ranks of this machine
+	scripts/cluster.sh install
+	CARGO=$(CARGO) scripts/cluster.sh cargo fmt --check
+	CARGO=$(CARGO) scripts/cluster.sh cargo clippy --all-targets -- -D warnings
+	CARGO=$(CARGO) scripts/cluster.sh cargo test
 
 # A profile of its own: a panic must raise in Python, not end the interpreter.
 python: .venv-python/ready ## the wheel of the Python package, in out/wheels

@@ -7,6 +7,7 @@ use super::block::{self, Block};
 use super::language::HeadGradients;
 use crate::layer::{Layer, Source, dropout};
 use crate::trace::{Kind, Probe, Site};
+use crate::train::finished;
 use crate::{Error, Result};
 
 /// Attention to the past alone.
@@ -85,6 +86,7 @@ pub(super) fn backward<N: Layer, M: Layer>(
 ) -> Result<Array2<f32>> {
     for (layer, ((block, saved), grad)) in blocks.iter().zip(saved).zip(grads).enumerate().rev() {
         let gradients = block.backward(saved, dx, None, grad)?;
+        finished(&*grad);
         dgates.extend(gradients.dgates.map(|dgates| (Site { kind, layer }, dgates)));
         dx = gradients.dx;
     }

@@ -21,6 +21,7 @@ use crate::layer::{
     Source, dropout, expect, layer_norm, parameters,
 };
 use crate::trace::{Kind, Probe, Site};
+use crate::train::finished;
 use crate::{Error, Result};
 
 pub use self::config::{Alignment, TransformerConfig};
@@ -307,6 +308,7 @@ impl Transformer {
         for (layer, (block, saved)) in self.decoder.iter().zip(&saved.decoder).enumerate().rev() {
             let loss = guide.filter(|(guided, _)| *guided == layer).map(|(_, guide)| guide.into());
             let gradients = block.backward(saved, dx, loss, &mut grad.decoder[layer])?;
+            finished(&grad.decoder[layer]);
             dgates.extend(gradients.dgates.map(|dgates| (Site { kind: Kind::Decoder, layer }, dgates)));
             dgates.extend(gradients.dcross_gates.map(|dgates| (Site { kind: Kind::Cross, layer }, dgates)));
             block::collect(&mut dmemory, gradients.dmemory)?;

@@ -82,7 +82,7 @@ impl Task for Images {
         let classes: Vec<u32> = chosen.iter().map(|&i| self.classes[i]).collect();
         let (mut logits, saved) = model.forward(&self.images.select(Axis(0), chosen), context.dropout())?;
         let loss = context.cross_entropy(None).forward_backward(&mut logits, &classes)?;
-        model.backward(&saved, &logits, grad)?;
+        context.backward(|| model.backward(&saved, &logits, grad))?;
         Ok(loss)
     }
 

@@ -27,6 +27,7 @@ mod halves;
 mod idx;
 mod images;
 mod pairs;
+mod peers;
 mod plan;
 mod questions;
 mod repeats;
@@ -40,6 +41,8 @@ pub use self::fingerprint::Fingerprint;
 pub use self::idx::idx;
 pub use self::images::Images;
 pub use self::pairs::{Example, GuidedHead, Pairs};
+pub use self::peers::Peers;
+pub(crate) use self::peers::finished;
 pub use self::plan::{Plan, Schedule};
 pub use self::questions::{Asked, Questions};
 pub use self::repeats::Repeats;
@@ -93,6 +96,8 @@ pub struct StepContext {
     label_smoothing: f32,
     /// The tokens of the whole batch that count.
     counted: usize,
+    /// Whether these are the last examples of the step.
+    last: bool,
 }
 
 impl StepContext {
@@ -110,6 +115,18 @@ impl StepContext {
     #[must_use]
     pub fn from(&self, example: usize) -> Self {
         StepContext { dropout: Dropout { first: self.dropout.first + example, ..self.dropout }, ..*self }
+    }
+
+    /// The same for examples after which others come in the same step.
+    #[must_use]
+    pub fn before_others(&self) -> Self {
+        StepContext { last: false, ..*self }
+    }
+
+    /// Runs the backward pass of these examples. After that of the last ones in a step, gradients can be passed on: see
+    /// [`Peers`].
+    pub fn backward<R>(&self, pass: impl FnOnce() -> R) -> R {
+        if self.last { peers::announcing(pass) } else { pass() }
     }
 
     /// The loss, where tokens to ignore have this number: the share of these examples in that of the batch.

@@ -153,7 +153,7 @@ impl<'d> Pairs<'d> {
         let guide = self.guided.zip(gold.as_ref()).map(|(GuidedHead { layer, head, factor }, gold)| {
             (layer, Guide { head, gold: gold.view(), factor: factor / context.counted() as f32 })
         });
-        model.backward_guided(&saved, &logits, guide, grad)?;
+        context.backward(|| model.backward_guided(&saved, &logits, guide, grad))?;
         Ok(loss)
     }
 }
@@ -207,8 +207,12 @@ impl Task for Pairs<'_> {
     ) -> Result<Loss> {
         let examples: Vec<&Example> = chosen.iter().collect();
         let mut all = Loss { mean: 0.0, counted: 0 };
-        for (n, examples) in examples.chunks(TOGETHER).enumerate() {
-            let loss = self.learn_together(model, examples, &context.from(n * TOGETHER), grad)?;
+        let parts = examples.chunks(TOGETHER);
+        let last = parts.len().saturating_sub(1);
+        for (n, examples) in parts.enumerate() {
+            let own = context.from(n * TOGETHER);
+            let context = if n == last { own } else { own.before_others() };
+            let loss = self.learn_together(model, examples, &context, grad)?;
             all = Loss { mean: all.mean + loss.mean, counted: all.counted + loss.counted };
         }
         Ok(all)

@@ -88,7 +88,7 @@ impl<M: Trained> Task for Repeats<M> {
         let Sequence { inputs, targets } = self.batch_of(seeds);
         let (mut logits, saved) = model.forward(&inputs, seeds.len(), context.dropout())?;
         let loss = context.cross_entropy(Some(UNKNOWABLE)).forward_backward(&mut logits, &targets)?;
-        model.backward(&saved, &logits, grad)?;
+        context.backward(|| model.backward(&saved, &logits, grad))?;
         Ok(loss)
     }
 

@@ -101,7 +101,7 @@ impl<M: Trained> Task for Text<M> {
         let (inputs, targets) = self.windows(&self.learned, starts);
         let (mut logits, saved) = model.forward(&inputs, starts.len(), context.dropout())?;
         let loss = context.cross_entropy(None).forward_backward(&mut logits, &targets)?;
-        model.backward(&saved, &logits, grad)?;
+        context.backward(|| model.backward(&saved, &logits, grad))?;
         Ok(loss)
     }
 

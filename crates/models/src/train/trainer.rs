@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::adamw::{AdamW, Rates};
 use super::halves::BatchHalves;
-use super::{Plan, Task, state};
+use super::{Peers, Plan, Task, state};
 use crate::layer::Loss;
 use crate::{Error, Result};
 
@@ -49,6 +50,7 @@ pub struct Trainer<'t, T: Task> {
     pub(super) best: Option<(f32, T::Model)>,
     /// Evaluations since then.
     pub(super) worse: usize,
+    peers: Option<Arc<dyn Peers>>,
 }
 
 impl<'t, T: Task> Trainer<'t, T> {
@@ -59,7 +61,7 @@ impl<'t, T: Task> Trainer<'t, T> {
     pub fn new(task: &'t T, model: T::Model, plan: Plan) -> Result<Self> {
         plan.check()?;
         let (grads, optimiser) = (BatchHalves::new(&model), AdamW::new(&model));
-        Ok(Trainer { task, plan, model, grads, optimiser, records: Vec::new(), best: None, worse: 0 })
+        Ok(Trainer { task, plan, model, grads, optimiser, records: Vec::new(), best: None, worse: 0, peers: None })
     }
 
     /// A run from where [`save`](Trainer::save) left it. `model` gives the shapes; its numbers are replaced.
@@ -71,6 +73,13 @@ impl<'t, T: Task> Trainer<'t, T> {
         let mut trainer = Trainer::new(task, model, plan)?;
         state::load(&mut trainer, path)?;
         Ok(trainer)
+    }
+
+    /// The same run by several processes, which all do the same: each learns from a share of every batch. The losses are those of
+    /// one process, to the rounding of sums; those of two, to the bit. Any number of them can go on with a saved run.
+    #[must_use]
+    pub fn with_peers(self, peers: Arc<dyn Peers>) -> Self {
+        Trainer { peers: Some(peers), ..self }
     }
 
     /// Saves all that is needed to go on, whole or not at all.
@@ -125,7 +134,7 @@ impl<'t, T: Task> Trainer<'t, T> {
     pub fn step(&mut self) -> Result<Record> {
         let mut record = foveal_compute::awake(|| self.learn())?;
         if record.step.is_multiple_of(self.plan.evaluate_every) || record.step == self.plan.steps {
-            let held_out = self.task.evaluate(&self.model)?;
+            let held_out = self.evaluate()?;
             record.held_out = Some(held_out);
             if self.best.as_ref().is_none_or(|(best, _)| held_out < *best) {
                 (self.best, self.worse) = (Some((held_out, self.model.clone())), 0);
@@ -137,11 +146,20 @@ impl<'t, T: Task> Trainer<'t, T> {
         Ok(record)
     }
 
+    /// The loss on held-out data; of several processes the first one looks.
+    fn evaluate(&self) -> Result<f32> {
+        let Some(peers) = &self.peers else { return self.task.evaluate(&self.model) };
+        let own = if peers.rank() == 0 { self.task.evaluate(&self.model)? } else { 0.0 };
+        let mut sum = [f64::from(own)];
+        peers.sum(&mut sum);
+        Ok(sum[0] as f32)
+    }
+
     /// The batches of a step, and what follows from them for the model.
     fn learn(&mut self) -> Result<Record> {
-        let Trainer { task, plan, model, grads, optimiser, .. } = self;
+        let Trainer { task, plan, model, grads, optimiser, peers, .. } = self;
         let index = self.records.len();
-        let (Loss { mean: loss, counted: tokens }, norm) = grads.learn(*task, model, plan, index)?;
+        let (Loss { mean: loss, counted: tokens }, norm) = grads.learn(*task, model, (plan, index), peers.as_ref())?;
         let gradient = norm / plan.accumulate as f64;
         let learning_rate = plan.learning_rate(index);
         if !(loss.is_finite() && gradient.is_finite()) {
