@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Result;
 
 /// What the model reads.
-const TEXT: &str = "ROMEO: But soft, what light through yonder";
+const TEXT: &str = "JULIET:\nO Romeo, Romeo! wherefore art thou Romeo?\nDeny thy father and refuse thy name.\n\nROMEO:\nShall I hear more, or shall I speak at this?\n\nJULIET";
 /// Tokens that are listed.
 const LISTED: usize = 5;
 
