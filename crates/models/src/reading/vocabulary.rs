@@ -26,7 +26,7 @@ use crate::{Error, Result, Tokenizer};
 ///
 /// let tokenizer = reader_vocabulary(["Tom lives in Rome. Tom has a key."; 20], '가'..='힣', 40)?;
 /// let encoding = tokenizer.encode_bare("Tom, 서울에 7 \u{1f511}")?;
-/// assert_eq!(encoding.labels()[..7], [" Tom", ",", " ", "서", "울", "에", " "]);
+/// assert_eq!(encoding.labels()[..7], ["Tom", ",", " ", "서", "울", "에", " "]);
 /// assert_eq!(tokenizer.decode(encoding.ids())?, "Tom, 서울에 7 \u{1f511}");
 /// # Ok::<(), foveal_models::Error>(())
 /// ```
