@@ -167,7 +167,9 @@ test-python: python python-lint
 	.venv-python/bin/python -m pip install --quiet --force-reinstall --no-deps out/wheels/foveal-*.whl
 	cd python/tests && ../../.venv-python/bin/python -m pytest -q .
 
+# Through a link, --clear would empty an environment that other checkouts use.
 .venv-python/ready: python/tests/requirements.txt
+	@test ! -L .venv-python || { echo ".venv-python is a link: install $< there, then touch $@"; exit 1; }
 	python3 -m venv --clear .venv-python
 	.venv-python/bin/python -m pip install --quiet -r $<
 	touch $@
