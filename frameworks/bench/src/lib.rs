@@ -109,6 +109,8 @@ pub fn serve(library: &str, ways: impl Fn(&Work, Who) -> Result<Vec<Way>>) -> Re
         None => Who::Framework,
         Some(other) => return Err(format!("unknown argument {other:?}: foveal, or none").into()),
     };
+    // A setting of the process, as in the engine's own program: results are freed and asked for again at every call.
+    foveal_compute::keep_memory();
     let mut chosen = None;
     for line in std::io::stdin().lock().lines() {
         let request = serde_json::from_str(&line?)?;
